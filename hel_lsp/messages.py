@@ -65,9 +65,12 @@ class UserMessage:
 
 @dataclass(frozen=True, slots=True)
 class AssistantMessage:
+    """What the model said. `signed_reasoning` is for its provider alone, and goes back as it came."""
+
     text: str
     tool_calls: tuple[ToolCall, ...] = ()
     reasoning: str = ""
+    signed_reasoning: str = ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -62,6 +62,7 @@ class ModelReply:
 
     `finish` is `stop` whether or not there are tool calls; `length` means that the reply was cut off. Only `stop`
     comes with tool calls: those of a reply that was cut off are not whole. `request_bytes` is the size of the request.
+    `signed_reasoning` belongs into the history unread: some providers want their reasoning back with their signature.
     """
 
     text: str
@@ -70,6 +71,7 @@ class ModelReply:
     usage: Usage
     reasoning: str = ""
     request_bytes: int = 0
+    signed_reasoning: str = ""
 
 
 StreamEvent = TextDelta | ReasoningDelta | Retrying | ModelReply
@@ -291,6 +293,24 @@ class Approver(Protocol):
         """The exact title of the action that was chosen; None for everything else."""
         ...
 
+    async def open(self, url: str) -> bool:
+        """Show a web page, or its address; False where nobody would see it."""
+        ...
+
+
+class Person(Protocol):
+    """Who answers what MCP servers ask for in the middle of a call, and hears what the project's files lack."""
+
+    async def choose(self, message: str, actions: Sequence[str]) -> str | None:
+        """The exact title of the action that was chosen; None for everything else."""
+        ...
+
+    async def open(self, url: str) -> bool:
+        """As `Approver.open`."""
+        ...
+
+    def tell(self, message: str) -> None: ...
+
 
 # ------------------------------------------------------------------ what happens, as it happens
 
@@ -358,9 +378,15 @@ class Providers(Protocol):
         ...
 
     def deferred_tools(
-        self, root: Path, settings: Settings, trust: Trust, log: RunLog, warn: Callable[[str], None]
+        self,
+        root: Path,
+        roots: Callable[[], Sequence[Path]],
+        settings: Settings,
+        trust: Trust,
+        log: RunLog,
+        person: Person,
     ) -> DeferredTools:
-        """The MCP servers of the workspace folder `root`; `warn` is told of files that cannot be used."""
+        """The MCP servers of the workspace folder `root`, which may learn `roots`, all folders of the workspace."""
         ...
 
 

@@ -6,10 +6,13 @@ import ipaddress
 import socket
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import Literal
 from urllib.parse import urlsplit, urlunsplit
 
 from hel_lsp.errors import ModelNotConfigured
 from hel_lsp.settings import ModelSettings
+
+WireFormat = Literal["openai", "anthropic"]
 
 # ------------------------------------------------------------------ what is known beforehand
 
@@ -21,11 +24,12 @@ class Provider:
     key_variable: str
     base_url: str
     model: str
+    wire_format: WireFormat = "openai"
 
 
 DEEPSEEK = Provider("DEEPSEEK_API_KEY", "https://api.deepseek.com/v1", "deepseek-chat")
 OPENAI = Provider("OPENAI_API_KEY", "https://api.openai.com/v1", "gpt-4.1")
-ANTHROPIC = Provider("ANTHROPIC_API_KEY", "https://api.anthropic.com/v1", "")
+ANTHROPIC = Provider("ANTHROPIC_API_KEY", "https://api.anthropic.com/v1", "claude-sonnet-5", "anthropic")
 PROVIDERS = (DEEPSEEK, OPENAI, ANTHROPIC)
 
 LOCAL_SERVERS = (
@@ -37,11 +41,6 @@ LOCAL_SERVERS = (
 
 OWN_KEY_VARIABLE = ModelSettings().api_key_env
 
-_NO_ANTHROPIC_FORMAT = (
-    "Anthropic's own wire format is not supported. Its OpenAI-compatible endpoint is: set model.provider to "
-    f'"openai", model.baseUrl to {ANTHROPIC.base_url}, model.name, and model.apiKeyEnv to {ANTHROPIC.key_variable}.'
-)
-
 _NO_URL = (
     "model.baseUrl (or HEL_BASE_URL) is no URL of a server: expected http:// or https://, a host, and the path up to "
     "and including /v1."
@@ -52,12 +51,13 @@ _NO_URL = (
 
 @dataclass(frozen=True, slots=True)
 class Endpoint:
-    """Where requests go. `key_variable` is the environment variable that held the key, or should hold it."""
+    """Where requests go, and in which format. `key_variable` is the variable that held the key, or should hold it."""
 
     base_url: str
     model: str
     key_variable: str
     api_key: str = field(default="", repr=False)
+    wire_format: WireFormat = "openai"
 
     def url(self, path: str) -> str:
         """The address of `path` below the base URL; a query in the base URL stays at its end."""
@@ -91,24 +91,23 @@ def is_loopback(host: str) -> bool:
 def choose_endpoint(settings: ModelSettings, environ: Mapping[str, str]) -> Endpoint:
     """The endpoint that the settings name, else the environment, else the first provider whose key is set.
 
+    A provider that is chosen by its key is asked in its own format; a URL, in the one that `model.provider` names.
     Raises ModelNotConfigured with the choices that there are, or with what is wrong with the one that was made.
     """
-    if settings.provider == "anthropic":
-        raise ModelNotConfigured(_NO_ANTHROPIC_FORMAT)
+    wire_format: WireFormat = settings.provider
     base_url = settings.base_url or _variable(environ, "HEL_BASE_URL")
     if base_url:
         base_url = _checked(base_url)
         provider = _provider_at(base_url)
     else:
-        provider = next((known for known in PROVIDERS if _variable(environ, known.key_variable)), None)
+        keyed = (known for known in PROVIDERS if _variable(environ, known.key_variable))
+        provider = ANTHROPIC if wire_format == "anthropic" else next(keyed, None)
         if provider is None:
             raise ModelNotConfigured(_choices(settings))
-        if provider is ANTHROPIC:
-            raise ModelNotConfigured(f"Only {ANTHROPIC.key_variable} is set. {_NO_ANTHROPIC_FORMAT}")
-        base_url = provider.base_url
+        base_url, wire_format = provider.base_url, provider.wire_format
     name = settings.name or _variable(environ, "HEL_MODEL") or (provider.model if provider else "")
     variable, key = _key(settings, environ, provider)
-    endpoint = Endpoint(base_url, name, variable, key)
+    endpoint = Endpoint(base_url, name, variable, key, wire_format)
     if not name:
         raise ModelNotConfigured(f"No model is named for {endpoint.shown}. Set model.name (or HEL_MODEL).")
     if not key and not endpoint.loopback:
@@ -137,7 +136,7 @@ def _checked(base_url: str) -> str:
             "model.baseUrl (or HEL_BASE_URL) holds a user name or a password, which would end up in logs. "
             "The key belongs into the environment variable that model.apiKeyEnv names."
         )
-    path = parts.path.rstrip("/").removesuffix("/chat/completions").rstrip("/")
+    path = parts.path.rstrip("/").removesuffix("/chat/completions").removesuffix("/messages").rstrip("/")
     return urlunsplit(parts._replace(path=path, fragment=""))
 
 
@@ -160,7 +159,7 @@ def _key(settings: ModelSettings, environ: Mapping[str, str], provider: Provider
             if not key.isascii() or not key.isprintable() or " " in key:
                 raise ModelNotConfigured(f"The environment variable {name} holds characters that no key has.")
             return name, key
-    return names[0], ""
+    return names[-1], ""
 
 
 # ------------------------------------------------------------------ nothing is configured
@@ -173,7 +172,7 @@ def _choices(settings: ModelSettings) -> str:
     key = f" with its key in {settings.api_key_env}" if settings.api_key_env else ""
     return (
         "No model is configured. Set model.baseUrl and model.name (or HEL_BASE_URL and HEL_MODEL) to an "
-        f"OpenAI-compatible endpoint{key}, or set {DEEPSEEK.key_variable} or {OPENAI.key_variable}. "
+        f"OpenAI-compatible endpoint{key}, or set one of {', '.join(known.key_variable for known in PROVIDERS)}. "
         f"Servers on this machine need no key: {offered}.{found}"
     )
 

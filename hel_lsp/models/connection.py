@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import ssl
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Mapping
 from contextlib import aclosing
 from typing import cast
 
@@ -26,6 +26,8 @@ ERROR_BODY = 64 * 1024
 ERROR_BODY_TIME = 5.0
 """Seconds that the body of an error may take."""
 MAX_REDIRECTS = 5
+KEY_HEADERS = ("authorization", "x-api-key")
+"""Headers that hold a key: they go to the endpoint's own server and to no other."""
 
 
 class ConnectionDropped(StreamBroken):
@@ -35,14 +37,20 @@ class ConnectionDropped(StreamBroken):
 class Connection:
     """Posts to one URL of `endpoint` and keeps the connection for the next request.
 
-    TLS is verified and proxies come from the environment, but for a server on this machine. `timeout` is the seconds
-    without a byte after which a request is given up.
+    `headers` are those of the wire format, the key among them. TLS is verified and proxies come from the environment,
+    but for a server on this machine. `timeout` is the seconds without a byte after which a request is given up.
     """
 
-    def __init__(self, endpoint: Endpoint, path: str, timeout: float) -> None:
+    def __init__(self, endpoint: Endpoint, path: str, timeout: float, headers: Mapping[str, str]) -> None:
         self._endpoint = endpoint
         self._path = path
         self._timeout = timeout
+        self._headers = {
+            "Accept": "text/event-stream",
+            "Accept-Encoding": "identity",
+            "Content-Type": "application/json",
+            **headers,
+        }
         self._connect_timeout = min(CONNECT_TIMEOUT, timeout)
         self._client: httpx.AsyncClient | None = None
 
@@ -78,17 +86,18 @@ class Connection:
     async def _open(self, body: bytes) -> httpx.Response:
         """The response, its body unread. Redirects that keep the method are followed, the key stays with its host."""
         client = self._client = self._client or self._new_client()
-        headers = {"Accept": "text/event-stream", "Accept-Encoding": "identity", "Content-Type": "application/json"}
-        if self._endpoint.api_key:
-            headers["Authorization"] = f"Bearer {self._endpoint.api_key}"
         request: httpx.Request | None
         try:
-            request = client.build_request("POST", self._endpoint.url(self._path), content=body, headers=headers)
+            request = client.build_request("POST", self._endpoint.url(self._path), content=body, headers=self._headers)
+            own = _server(request.url)
             response = await client.send(request, stream=True)
             for _ in range(MAX_REDIRECTS):
                 request = response.next_request
                 if request is None or request.method != "POST" or not _usable(request.url):
                     break
+                if _server(request.url) != own:
+                    for name in KEY_HEADERS:
+                        request.headers.pop(name, None)
                 await response.aclose()
                 response = await client.send(request, stream=True)
         except (httpx.ReadTimeout, httpx.WriteTimeout) as error:
@@ -189,6 +198,10 @@ def _bytes(response: httpx.Response) -> AsyncGenerator[bytes, None]:
 
 def _usable(url: httpx.URL) -> bool:
     return url.scheme in ("http", "https") and (url.port is None or 0 < url.port < 65536)
+
+
+def _server(url: httpx.URL) -> tuple[str, bytes]:
+    return url.scheme, url.netloc
 
 
 def _cause(error: BaseException) -> BaseException:

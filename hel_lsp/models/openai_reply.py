@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping, Sequence
 from typing import Any, Literal, cast
 
 from hel_lsp.errors import StreamBroken
 from hel_lsp.messages import Usage
+from hel_lsp.models.json_values import objects, plain, tokens
 from hel_lsp.models.text import TextPieces
 from hel_lsp.models.tool_calls import ToolCallFragments
 from hel_lsp.ports import ModelReply, ReasoningDelta, TextDelta
@@ -51,9 +51,9 @@ class ReplyAssembler:
         if isinstance(usage := chunk.get("usage"), dict):
             self._usage = _usage(cast("Mapping[str, Any]", usage))
         shown: list[TextDelta | ReasoningDelta] = []
-        for choice in _objects(chunk.get("choices")):
+        for choice in objects(chunk.get("choices")):
             for name in ("delta", "message"):
-                for delta in _objects(choice.get(name)):
+                for delta in objects(choice.get(name)):
                     shown += self._delta(delta)
             self._finished(choice.get("finish_reason"))
         return shown
@@ -80,12 +80,12 @@ class ReplyAssembler:
 
     def _delta(self, delta: Mapping[str, Any]) -> list[TextDelta | ReasoningDelta]:
         thought, text = _parts(delta.get("content"))
-        reasoning = _plain(delta.get("reasoning_content")) or _plain(delta.get("reasoning"))
-        for fragment in _objects(delta.get("tool_calls")):
+        reasoning = plain(delta.get("reasoning_content")) or plain(delta.get("reasoning"))
+        for fragment in objects(delta.get("tool_calls")):
             self._calls.add(fragment)
-        for function in _objects(delta.get("function_call")):
+        for function in objects(delta.get("function_call")):
             self._calls.add({"function": function})
-        if refusal := _plain(delta.get("refusal")):
+        if refusal := plain(delta.get("refusal")):
             text += refusal
             self._finished("refusal")
         shown: list[TextDelta | ReasoningDelta] = []
@@ -106,12 +106,6 @@ class ReplyAssembler:
             self._finish = known
 
 
-def _objects(value: object) -> Sequence[Mapping[str, Any]]:
-    """The objects in `value`, which may be a list of them, a single one, or anything else."""
-    values = cast("list[object]", value) if isinstance(value, list) else [value]
-    return [cast("Mapping[str, Any]", item) for item in values if isinstance(item, dict)]
-
-
 def _parts(content: object) -> tuple[str, str]:
     """Reasoning and text of a content that is a string, a number, or a list of parts."""
     thought: list[str] = []
@@ -119,30 +113,20 @@ def _parts(content: object) -> tuple[str, str]:
     for part in cast("list[object]", content) if isinstance(content, list) else [content]:
         if isinstance(part, dict):
             fields = cast("Mapping[str, Any]", part)
-            text.append(_plain(fields.get("text")))
+            text.append(plain(fields.get("text")))
             thinking = fields.get("thinking")
-            thought += [_plain(thinking), *(_plain(inner.get("text")) for inner in _objects(thinking))]
+            thought += [plain(thinking), *(plain(inner.get("text")) for inner in objects(thinking))]
         else:
-            text.append(_plain(part))
+            text.append(plain(part))
     return "".join(thought), "".join(text)
-
-
-def _plain(value: object) -> str:
-    if isinstance(value, str):
-        return value
-    return json.dumps(value) if isinstance(value, int | float) else ""
 
 
 def _usage(usage: Mapping[str, Any]) -> Usage:
     details: Any = usage.get("prompt_tokens_details")
     cached = cast("Mapping[str, Any]", details).get("cached_tokens") if isinstance(details, dict) else None
     return Usage(
-        input_tokens=_tokens(usage.get("prompt_tokens")),
-        output_tokens=_tokens(usage.get("completion_tokens")),
-        cached_tokens=_tokens(cached) or _tokens(usage.get("prompt_cache_hit_tokens")),
+        input_tokens=tokens(usage.get("prompt_tokens")),
+        output_tokens=tokens(usage.get("completion_tokens")),
+        cached_tokens=tokens(cached) or tokens(usage.get("prompt_cache_hit_tokens")),
         requests=1,
     )
-
-
-def _tokens(value: object) -> int:
-    return int(value) if isinstance(value, int | float) and 0 < value < 1e12 else 0

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from hel_lsp.messages import AssistantMessage, Message, SystemMessage, ToolDefinition, ToolMessage, UserMessage
+from hel_lsp.models.text import valid_name
 from hel_lsp.ports import ModelRequest
 from hel_lsp.settings import ModelSettings
 
@@ -81,13 +82,8 @@ def _assistant(message: AssistantMessage, dialect: Dialect) -> Mapping[str, Any]
             {
                 "id": call.id,
                 "type": "function",
-                "function": {"name": _valid_name(call.name), "arguments": call.arguments},
+                "function": {"name": valid_name(call.name), "arguments": call.arguments},
             }
             for call in message.tool_calls
         ]
     return wire
-
-
-def _valid_name(name: str) -> str:
-    """A name that a provider accepts in a history: one that the model made up may have anything in it."""
-    return re.sub(r"[^A-Za-z0-9_-]", "_", name)[:64]

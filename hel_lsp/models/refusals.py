@@ -17,10 +17,13 @@ MAX_MESSAGE = 600
 """Characters of a provider's message that are shown."""
 
 _TOO_LONG = re.compile(
-    r"context[ _-](length|window|size)|maximum (context|prompt|input)|prompt is too long|too many (input )?tokens"
+    r"context[ _-](length|window|size|limit)|maximum (context|prompt|input)|prompt is too long|too many (input )?tokens"
     r"|exceeds? .{0,40}\btokens?\b.{0,40}\bcontext",
     re.IGNORECASE,
 )
+
+_PASSING = re.compile(r"\b(overloaded|api|rate_limit|timeout)_error\b")
+"""Types of errors inside a stream that may be gone at the next try."""
 
 _SPEAKING = ("error", "message", "detail", "msg", "code", "type", "param", "loc")
 
@@ -54,11 +57,14 @@ def refusal(answer: ErrorAnswer, endpoint: Endpoint) -> TryAgain | ModelRefused:
     return ModelRefused(f"{refused} {_check(answer, endpoint)}".rstrip())
 
 
-def stream_error(error: object, endpoint: Endpoint) -> ModelRefused:
+def stream_error(error: object, endpoint: Endpoint) -> TryAgain | ModelRefused:
     """The error to raise for an `error` object inside a stream that had begun well."""
     said = _hidden(provider_message(error), endpoint) or "no reason given"
-    kind = PromptTooLong if _TOO_LONG.search(named(error)) else ModelRefused
-    return kind(_sentence(f"{endpoint.shown} ended the reply with an error: {said}"))
+    complaint = named(error)
+    ended = _sentence(f"{endpoint.shown} ended the reply with an error: {said}")
+    if _PASSING.search(complaint):
+        return TryAgain(ended)
+    return PromptTooLong(ended) if _TOO_LONG.search(complaint) else ModelRefused(ended)
 
 
 def complaint(answer: ErrorAnswer) -> str:

@@ -17,7 +17,7 @@ LONGEST_WAIT = 60.0
 
 
 class TryAgain(Exception):
-    """A request that failed before the first byte of its reply, in a way that may pass.
+    """A request that failed before the first byte of its reply, or by an error in its stream, in a way that may pass.
 
     `wait` is the seconds that the endpoint asked for, None where it did not say.
     """
@@ -31,7 +31,7 @@ class TryAgain(Exception):
 async def with_retries(
     ask: Callable[[], AsyncGenerator[StreamEvent, None]], sleep: Callable[[float], Awaitable[object]]
 ) -> AsyncGenerator[StreamEvent, None]:
-    """The events of `ask`, which is called again after TryAgain, and once after a stream that broke before any text.
+    """The events of `ask`, which is called again after TryAgain and once after StreamBroken, but not after any text.
 
     Each further try is announced by a `Retrying`. Raises ModelUnavailable after the last one.
     """
@@ -46,6 +46,8 @@ async def with_retries(
                     yield event
             return
         except TryAgain as failure:
+            if shown:
+                raise ModelUnavailable(failure.reason) from failure
             failures += 1
             if failures == MAX_TRIES:
                 raise ModelUnavailable(f"{failure.reason} Gave up after {MAX_TRIES} tries.") from failure

@@ -1,6 +1,8 @@
-"""Text from JSON strings, where a character beyond U+FFFF may come as two halves."""
+"""Text from JSON strings, where a character beyond U+FFFF may come as two halves, and names that providers take."""
 
 from __future__ import annotations
+
+import re
 
 from hel_lsp.errors import StreamBroken
 
@@ -33,6 +35,11 @@ def whole(text: str) -> str:
         return _joined(text, "strict")
     except UnicodeDecodeError as error:
         raise StreamBroken("The model's reply has half a character in a tool call; nothing in it was run.") from error
+
+
+def valid_name(name: str) -> str:
+    """A name that a provider accepts in a history: one that the model made up may have anything in it."""
+    return re.sub(r"[^A-Za-z0-9_-]", "_", name)[:64]
 
 
 def _joined(text: str, errors: str) -> str:

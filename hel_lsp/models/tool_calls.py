@@ -10,6 +10,7 @@ from typing import Any, cast
 
 from hel_lsp.errors import StreamBroken
 from hel_lsp.messages import ToolCall
+from hel_lsp.models.json_values import fragment
 from hel_lsp.models.text import whole
 
 
@@ -33,12 +34,12 @@ class ToolCallFragments:
         self._by_id: dict[str, _Call] = {}
         self._last: _Call | None = None
 
-    def add(self, fragment: Mapping[str, Any]) -> None:
+    def add(self, piece: Mapping[str, Any]) -> None:
         """Raises StreamBroken for arguments of which nobody can say whose they are."""
-        function: Any = fragment.get("function")
+        function: Any = piece.get("function")
         function = cast("Mapping[str, Any]", function) if isinstance(function, dict) else {}
-        index, call_id = _whole_number(fragment.get("index")), _identifier(fragment.get("id"))
-        name, arguments = _identifier(function.get("name")), _arguments(function.get("arguments"))
+        index, call_id = _whole_number(piece.get("index")), _identifier(piece.get("id"))
+        name, arguments = _identifier(function.get("name")), fragment(function.get("arguments"))
         if not (call_id or name or arguments):
             return
         call = self._find(index, call_id, name, arguments)
@@ -122,10 +123,3 @@ def _identifier(value: object) -> str:
     if isinstance(value, int) and not isinstance(value, bool):
         return str(value)
     return value if isinstance(value, str) else ""
-
-
-def _arguments(value: object) -> str:
-    """The text of a fragment; endpoints that do not stream arguments send the value itself."""
-    if value is None:
-        return ""
-    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)

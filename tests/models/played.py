@@ -11,8 +11,7 @@ from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from hel_lsp.messages import UserMessage
-from hel_lsp.models.openai import OpenAIModel
-from hel_lsp.ports import ModelReply, ModelRequest, Retrying, StreamEvent, TextDelta
+from hel_lsp.ports import Model, ModelReply, ModelRequest, Retrying, StreamEvent, TextDelta
 
 HELLO = ModelRequest([UserMessage("hello")], [])
 
@@ -65,6 +64,7 @@ class PlayedServer:
         self.replies: list[Played | None] = []
         self.bodies: list[bytes] = []
         self.headers: list[dict[str, str]] = []
+        self.paths: list[str] = []
         self.connections = 0
         self.arrived: list[float] = []
         self.written: list[float] = []
@@ -115,6 +115,7 @@ class PlayedServer:
     async def _answered(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> bool:
         head = (await reader.readuntil(b"\r\n\r\n")).decode("latin-1")
         self.arrived.append(time.monotonic())
+        self.paths.append(head.split(" ", 2)[1])
         lines = [line.partition(":") for line in head.split("\r\n")[1:] if line]
         headers = {name.lower(): value.strip() for name, _, value in lines}
         self.headers.append(headers)
@@ -151,8 +152,8 @@ class Client:
 
     server: PlayedServer
     waits: list[float]
-    make: Callable[..., OpenAIModel]
-    model: OpenAIModel
+    make: Callable[..., Model]
+    model: Model
 
     def plays(self, *replies: Played | None) -> None:
         self.server.replies += replies

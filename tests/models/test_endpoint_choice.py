@@ -79,7 +79,7 @@ def test_an_endpoint_without_a_model_name_asks_for_one() -> None:
 
 
 @pytest.mark.parametrize(
-    "url", ["https://x.example/v1/", "https://x.example/v1/chat/completions", "https://x.example/v1"]
+    "url", ["https://x.example/v1/", "https://x.example/v1/chat/completions", "https://x.example/v1/messages"]
 )
 def test_what_people_add_to_a_base_url_is_taken_off(url: str) -> None:
     endpoint = choose_endpoint(ModelSettings(base_url=url, name="m"), {"HEL_API_KEY": "k"})
@@ -127,12 +127,31 @@ def test_the_key_is_not_in_the_repr() -> None:
     assert "sekret" not in repr(choose_endpoint(ModelSettings(base_url=AWAY, name="m"), {"HEL_API_KEY": "sekret"}))
 
 
-def test_anthropics_own_format_is_said_to_be_missing_with_the_way_around() -> None:
-    for settings, environ in ((ModelSettings(), {"ANTHROPIC_API_KEY": "a"}), (ModelSettings(provider="anthropic"), {})):
-        with pytest.raises(ModelNotConfigured, match=r"own wire format is not supported.*model\.baseUrl to https"):
-            choose_endpoint(settings, environ)
+def test_anthropics_key_alone_or_its_format_alone_chooses_its_endpoint_and_format() -> None:
+    for settings in (ModelSettings(), ModelSettings(provider="anthropic")):
+        endpoint = choose_endpoint(settings, {"ANTHROPIC_API_KEY": "a"})
+        assert (endpoint.base_url, endpoint.wire_format) == ("https://api.anthropic.com/v1", "anthropic")
+        assert (endpoint.api_key, endpoint.model) == ("a", "claude-sonnet-5")
+    both = {"ANTHROPIC_API_KEY": "a", "OPENAI_API_KEY": "o", "HEL_MODEL": "mine"}
+    chosen = choose_endpoint(ModelSettings(provider="anthropic"), both)
+    assert (chosen.api_key, chosen.model, chosen.wire_format) == ("a", "mine", "anthropic")
+    assert choose_endpoint(ModelSettings(), both).wire_format == "openai"
+
+
+def test_a_url_is_asked_in_the_format_that_the_settings_name() -> None:
+    for wire_format in ("openai", "anthropic"):
+        settings = ModelSettings(provider=wire_format, base_url=LOCAL, name="m")  # type: ignore[arg-type]
+        assert choose_endpoint(settings, {}).wire_format == wire_format
     compatible = ModelSettings(base_url="https://api.anthropic.com/v1", name="claude")
-    assert choose_endpoint(compatible, {"ANTHROPIC_API_KEY": "a"}).api_key == "a"
+    endpoint = choose_endpoint(compatible, {"ANTHROPIC_API_KEY": "a"})
+    assert (endpoint.api_key, endpoint.wire_format) == ("a", "openai")
+
+
+def test_anthropics_format_without_a_key_names_its_variable() -> None:
+    with pytest.raises(
+        ModelNotConfigured, match=r"no key for https://api\.anthropic\.com/v1.*variable ANTHROPIC_API_KEY"
+    ):
+        choose_endpoint(ModelSettings(provider="anthropic"), {"OPENAI_API_KEY": "o"})
 
 
 def test_with_nothing_configured_the_choices_are_named_and_none_is_taken(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -152,6 +171,7 @@ def test_with_nothing_configured_the_choices_are_named_and_none_is_taken(monkeyp
         "HEL_MODEL",
         "DEEPSEEK_API_KEY",
         "OPENAI_API_KEY",
+        "ANTHROPIC_API_KEY",
         *urls,
     ):
         assert name in message
