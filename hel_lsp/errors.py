@@ -3,7 +3,8 @@
 HelError
 ├── ToolError               the model: becomes a failed tool result, the turn goes on
 │   ├── InvalidArguments        arguments that are no JSON object, or do not fit the tool
-│   ├── UnknownTool             no such tool, or not loaded yet
+│   ├── UnknownTool             no such tool, or gone
+│   │   └── NotLoaded               its definition was not in the request
 │   ├── MatchError              a search text that is not there exactly once
 │   ├── PathRefused             outside the workspace, or a closed folder
 │   ├── ServerError             an MCP server refused the call or could not be asked
@@ -47,6 +48,10 @@ class InvalidArguments(ToolError):
 
 class UnknownTool(ToolError):
     """The name is not that of a tool that can be called now."""
+
+
+class NotLoaded(UnknownTool):
+    """The tool is in the catalogue, and its definition has not been sent to the model yet."""
 
 
 class MatchError(ToolError):
