@@ -1,0 +1,99 @@
+"""Lists of tools that change or run out, in both eras."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from hel_lsp.mcp import connection
+from tests.mcp.workspace import ECHO, Workspace, scripted, until
+
+OTHER = {**ECHO, "name": "other"}
+CHANGE = [{"tools": [OTHER]}, {"notify": "notifications/tools/list_changed"}, {"fill": 1}]
+
+
+def lists(workspace: Workspace, record: Path) -> int:
+    return len(workspace.received(record, "tools/list"))
+
+
+async def test_a_change_is_asked_for_when_it_is_needed_and_not_before(workspace: Workspace, tmp_path: Path) -> None:
+    record = tmp_path / "record"
+    host = await workspace.started({"s": scripted(record=str(record), calls={"echo": CHANGE})})
+    await host.refresh()
+    assert lists(workspace, record) == 1
+    await host.call("mcp__s__echo", {})
+    assert list(host.tools()) == ["mcp__s__echo"]
+    assert lists(workspace, record) == 1
+    await host.refresh()
+    assert list(host.tools()) == ["mcp__s__other"]
+    await host.refresh()
+    assert lists(workspace, record) == 2
+    assert "gone" in (await host.call("mcp__s__echo", {})).text
+
+
+async def test_in_the_new_era_the_change_comes_on_a_stream(workspace: Workspace, tmp_path: Path) -> None:
+    record = tmp_path / "record"
+    host = await workspace.started({"s": scripted(era="new", listen=True, record=str(record), calls={"echo": CHANGE})})
+    await until(lambda: workspace.received(record, "subscriptions/listen"))
+    await host.refresh()
+    assert lists(workspace, record) == 1
+    await host.call("mcp__s__echo", {})
+    await host.refresh()
+    assert list(host.tools()) == ["mcp__s__other"]
+
+
+async def test_a_stream_that_ends_is_opened_again_and_the_list_read_again(
+    workspace: Workspace, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(connection, "_PAUSES", (0.01, 0.05))
+    record = tmp_path / "record"
+    steps = [{"tools": [OTHER]}, {"hang_up": True}, {"fill": 1}]
+    host = await workspace.started({"s": scripted(era="new", listen=True, record=str(record), calls={"echo": steps})})
+    await until(lambda: workspace.received(record, "subscriptions/listen"))
+    await host.call("mcp__s__echo", {})
+    await until(lambda: len(workspace.received(record, "subscriptions/listen")) == 2)
+    await host.refresh()
+    assert list(host.tools()) == ["mcp__s__other"]
+
+
+@pytest.mark.parametrize("listen", [{}, {"listen": False}])
+async def test_a_server_without_a_stream_serves_all_the_same(
+    workspace: Workspace, tmp_path: Path, listen: dict[str, bool]
+) -> None:
+    record = tmp_path / "record"
+    host = await workspace.started({"s": scripted(era="new", record=str(record), **listen)})
+    assert (await host.call("mcp__s__echo", {})).status == "completed"
+    assert len(workspace.received(record, "subscriptions/listen")) == 1
+    assert host.servers()[0].status == "ready"
+
+
+async def test_a_lifetime_of_the_list_is_honoured_by_the_shortest_of_its_pages(
+    workspace: Workspace, tmp_path: Path
+) -> None:
+    def page(name: str, ttl: int, **more: str) -> dict[str, object]:
+        return {"tools": [{**ECHO, "name": name}], "ttlMs": ttl, "cacheScope": "public", **more}
+
+    records = {name: tmp_path / name for name in ("lasting", "short", "wrong")}
+    pages = {
+        "lasting": [page("a", 60_000, nextCursor="1"), page("b", 50_000)],
+        "short": [page("a", 60_000, nextCursor="1"), page("b", 0)],
+        "wrong": [{**page("a", 0), "ttlMs": "soon"}],
+    }
+    host = await workspace.started(
+        {name: scripted(era="new", record=str(records[name]), pages=pages[name]) for name in pages}
+    )
+    await host.refresh()
+    assert {name: lists(workspace, record) for name, record in records.items()} == {
+        "lasting": 2,
+        "short": 4,
+        "wrong": 1,
+    }
+
+
+async def test_a_list_that_cannot_be_renewed_stays_as_it_was(workspace: Workspace) -> None:
+    broken = [{"tools": "gone"}, {"notify": "notifications/tools/list_changed"}, {"exit": 1}]
+    host = await workspace.started({"s": scripted(calls={"echo": broken})})
+    await host.call("mcp__s__echo", {})
+    await host.refresh()
+    assert list(host.tools()) == ["mcp__s__echo"]
