@@ -1,0 +1,55 @@
+"""`hel-lsp demo`, as somebody sees it who has just cloned the project."""
+
+from __future__ import annotations
+
+import os
+import pty
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+COMMAND = [sys.executable, "-m", "hel_lsp", "demo"]
+
+
+def test_without_a_terminal_it_plays_the_whole_task_and_says_that_it_answers_by_itself():
+    ran = subprocess.run(COMMAND, capture_output=True, text=True, stdin=subprocess.DEVNULL, timeout=100, check=True)
+    shown = ran.stdout
+    assert "A scripted model stands in" in shown
+    assert "answers the questions by itself" in shown
+    assert shown.count("to the model") == 5
+    first, second = re.findall(r"Request [12] to the model.*", shown)
+    assert "mcp__" not in first
+    assert "mcp__inventory__lookup_port" in second
+    assert "Trust this project?" in shown
+    assert '{"tool": "list_services", "arguments": {}}\n    {"tool": "lookup_port"' in shown
+    assert re.search(r"port=7000 +→ port=8437", shown)
+    sent, undeferred = map(int, re.findall(r"(\d+) bytes sent in all requests, (\d+) without", shown)[0])
+    assert 0 < sent < undeferred
+    assert "config.ini is as asked" in shown
+    workspace = re.search(r"Workspace (\S+):", shown)
+    assert workspace is not None
+    assert not Path(workspace[1]).exists(), "nothing is left behind"
+
+
+def test_in_a_terminal_it_asks_and_a_rejected_edit_is_not_made():
+    person, terminal = pty.openpty()
+    process = subprocess.Popen(COMMAND, stdin=terminal, stdout=terminal, stderr=terminal)
+    os.close(terminal)
+    shown = ""
+    # Trust is the second action, Allow once too; the edit is rejected, which is the first.
+    for answer in ("2", "2", "2", "1"):
+        shown = read_until(person, shown, "  > ", shown.count("  > ") + 1)
+        os.write(person, f"{answer}\n".encode())
+    shown = read_until(person, shown, "The turn ended", 1)
+    assert process.wait(30) == 0
+    os.close(person)
+    assert "answers the questions by itself" not in shown
+    assert "config.ini is not what was asked for" in shown
+    assert "→ port=8437" not in shown
+
+
+def read_until(terminal: int, shown: str, mark: str, count: int) -> str:
+    while shown.count(mark) < count or (mark == "The turn ended" and not shown.rstrip().endswith(".")):
+        shown += os.read(terminal, 1 << 16).decode()
+    return shown
