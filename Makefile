@@ -5,7 +5,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 
-.PHONY: demo test check format bench e2e lock clean
+.PHONY: demo test check format bench e2e conformance servers lock clean
 
 demo: $(READY)
 	$(BIN)/hel-lsp demo
@@ -28,6 +28,12 @@ bench: $(READY)
 
 e2e: $(READY)
 	editors/vscode/test/run.sh
+
+conformance: $(READY)
+	$(BIN)/python -m tests.mcp.conformance
+
+servers: $(READY)
+	$(BIN)/pytest tests/mcp/published_servers.py
 
 lock: $(READY)
 	$(BIN)/uv pip compile -q --generate-hashes --universal --no-header --python-version 3.11 pyproject.toml -o requirements/run.txt
