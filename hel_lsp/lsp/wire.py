@@ -141,6 +141,8 @@ class Connection:
             except (OSError, ValueError) as error:
                 logger.info("reading from the editor failed: %s", error)
             tell(on_end)
+            # From here too, and a little later: an event loop that is stuck would never hear of the end.
+            _end_process_after(LAST_RESORT + 0.2, 1)
 
         self._on_end = lambda: tell(on_end)
         threading.Thread(target=read, name="hel-lsp reader", daemon=True).start()

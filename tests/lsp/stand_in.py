@@ -27,7 +27,18 @@ Argument = dict[str, Any] | None
 class StandIn(GuardedServer):
     def __init__(self) -> None:
         super().__init__("stand-in", "1")
-        for name in ("print", "hang", "hang_on_close", "block", "request", "notify", "documents", "flood", "wait"):
+        for name in (
+            "print",
+            "hang",
+            "hang_on_close",
+            "block",
+            "spin",
+            "request",
+            "notify",
+            "documents",
+            "flood",
+            "wait",
+        ):
             self.commands[name] = getattr(self, f"do_{name}")
         self._hang_on_close = False
 
@@ -57,6 +68,12 @@ class StandIn(GuardedServer):
         """Leave a thread behind that never ends, and a task that will not be cancelled."""
         asyncio.get_running_loop().run_in_executor(None, os.read, os.pipe()[0], 1)
         self._stubborn = asyncio.create_task(self._refuse_to_end())
+
+    async def do_spin(self, argument: Argument) -> None:
+        """Keep the event loop busy for ever."""
+        self.notify("test/spinning")
+        while True:
+            pass
 
     async def _refuse_to_end(self) -> None:
         while True:

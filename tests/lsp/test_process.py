@@ -266,6 +266,16 @@ async def test_nothing_keeps_the_process_alive(obstacle: str) -> None:
         assert (await process.end())[:2] == (0, b"")
 
 
+async def test_an_event_loop_that_is_stuck_does_not_outlive_the_editor() -> None:
+    async with started() as process:
+        await process.initialize()
+        process.send("workspace/executeCommand", {"command": "spin"}, 99)
+        while (await process.receive()).get("method") != "test/spinning":
+            pass
+        process.stdin.close()
+        assert (await process.end())[0] == 1
+
+
 async def test_only_messages_reach_stdout() -> None:
     async with started() as process:
         await process.initialize()
