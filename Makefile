@@ -11,7 +11,7 @@ demo: $(READY)
 	$(BIN)/hel-lsp demo
 
 test: $(READY)
-	$(BIN)/pytest
+	$(BIN)/pytest -n auto
 
 check: $(READY)
 	$(BIN)/ruff check

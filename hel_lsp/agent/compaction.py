@@ -53,6 +53,9 @@ HEAD = "This summary stands in for the conversation so far:"
 
 GO_ON = "I have read the summary and go on from there."
 
+PAUSE = "[A summary is needed before this can go on.]"
+"""What the assistant says between a call's result and the request for a summary: providers want it to speak first."""
+
 
 @dataclass(frozen=True, slots=True)
 class Compaction:
@@ -181,11 +184,14 @@ async def _summary(
     session: Session, model: Model, tools: Sequence[ToolDefinition], old: Sequence[Message], shorter: Sequence[Message]
 ) -> ModelReply:
     """The model's summary of `old`, of which it reads `shorter`. Raises ModelError."""
+    asked = (UserMessage(REQUEST),)
+    if not isinstance(old[-1], AssistantMessage):
+        asked = (AssistantMessage(PAUSE), *asked)
     try:
-        return await _reply(model, ModelRequest((session.system, *shorter, UserMessage(REQUEST)), tools))
+        return await _reply(model, ModelRequest((session.system, *shorter, *asked), tools))
     except PromptTooLong:
         shortest = _shortened(old, 0, SMALL_RESULT)
-        return await _reply(model, ModelRequest((session.system, *shortest, UserMessage(REQUEST)), tools))
+        return await _reply(model, ModelRequest((session.system, *shortest, *asked), tools))
 
 
 async def _reply(model: Model, request: ModelRequest) -> ModelReply:

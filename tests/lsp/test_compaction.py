@@ -32,6 +32,16 @@ def texts(request: dict[str, Any]) -> list[tuple[str, str]]:
     return [(message["role"], message["content"]) for message in request["messages"]]
 
 
+async def test_a_request_for_a_summary_right_after_a_result_is_one_that_no_provider_refuses(workspace):
+    (workspace / "a.txt").write_text(LONG * 4)
+    async with agent(workspace, [call("read_file", path="a.txt"), say(LONG), say(SUMMARY)]) as (editor, model):
+        await editor.command("hel.ask", ASK)
+        await editor.command("hel.compact")
+    asked = model.requests[2]
+    assert [message["role"] for message in asked["messages"][-3:]] == ["tool", "assistant", "user"]
+    assert_valid(asked)
+
+
 async def test_a_summary_under_fixed_headings_takes_the_place_of_all_but_the_newest(workspace):
     replies = [say(f"{LONG}{number}") for number in range(8)]
     async with agent(workspace, [*replies, say(SUMMARY), say("next")]) as (editor, model):
