@@ -72,18 +72,7 @@ async def run(
     When it ends, or this is cancelled, its whole process group ends. With `whole_output` it is also ended when a stream
     has more than OUTPUT bytes, since a part would be of no use.
     """
-    loop = asyncio.get_running_loop()
-    child, pipes = await loop.subprocess_exec(
-        lambda: _Pipes(loop),
-        *platforms.tied_to_parent(argv, environment),
-        cwd=folder,
-        env=dict(environment),
-        # Not an empty pipe: some programs read one in place of their folder.
-        stdin=asyncio.subprocess.DEVNULL if stdin is None else asyncio.subprocess.PIPE,
-        stdout=asyncio.subprocess.PIPE,
-        stderr=asyncio.subprocess.PIPE,
-        **platforms.spawn_options(),
-    )
+    child, pipes = await _started(argv, folder, environment, feed=stdin is not None)
     group = platforms.process_group(child.get_pid())
     assert pipes.stdout is not None
     assert pipes.stderr is not None
@@ -106,6 +95,36 @@ async def run(
         for task in (*reading, feeding):
             task.cancel()
     return Finished(code, stdout, stderr)
+
+
+async def _started(
+    argv: Sequence[str], folder: Path, environment: Mapping[str, str], *, feed: bool
+) -> tuple[asyncio.SubprocessTransport, _Pipes]:
+    """The process and its pipes; where this is cancelled, neither is left."""
+    loop = asyncio.get_running_loop()
+    starting = asyncio.ensure_future(
+        loop.subprocess_exec(
+            lambda: _Pipes(loop),
+            *platforms.tied_to_parent(argv, environment),
+            cwd=folder,
+            env=dict(environment),
+            # Not an empty pipe: some programs read one in place of their folder.
+            stdin=asyncio.subprocess.PIPE if feed else asyncio.subprocess.DEVNULL,
+            stdout=asyncio.subprocess.PIPE,
+            stderr=asyncio.subprocess.PIPE,
+            **platforms.spawn_options(),
+        )
+    )
+    try:
+        return await asyncio.shield(starting)
+    except asyncio.CancelledError:
+        # By itself asyncio would end the command alone, and wait for whatever that has started by now.
+        await asyncio.wait({starting})
+        if starting.exception() is None:
+            group = platforms.process_group(starting.result()[0].get_pid())
+            group.kill()
+            group.close()
+        raise
 
 
 class _Pipes(SubprocessStreamProtocol):

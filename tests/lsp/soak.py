@@ -26,7 +26,10 @@ PATIENCE = 60
 
 @dataclass(frozen=True)
 class Measured:
-    """What a server process held at some turn: file handles, resident memory in MB, processes below it."""
+    """What a server process held at some turn: file handles, resident memory in MB, processes below it.
+
+    The handles are those beside one for each session that the process keeps for itself.
+    """
 
     turn: int
     handles: int
@@ -43,6 +46,7 @@ class Soak:
         self.editor = Editor()
         self.done = 0
         self.doing = ""
+        self.sandboxed = False
         self.session: str | None = None
         self.turns = 0
         self.texts: dict[str, str] = {}
@@ -78,8 +82,10 @@ class Soak:
 
     def measure(self) -> Measured:
         process = psutil.Process(self.editor.process.pid)
+        opened = [file.path for file in process.open_files()]
+        handles = process.num_fds() - sum("sessions" in Path(path).parts for path in opened)
         memory = process.memory_info().rss / 1_000_000
-        return Measured(self.done, process.num_fds(), memory, len(process.children(recursive=True)))
+        return Measured(self.done, handles, memory, len(process.children(recursive=True)))
 
     def fiddle(self) -> None:
         """What a user does between two turns."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 
@@ -287,14 +288,21 @@ async def cancel(soak: Soak, under_way: UnderWay) -> None:
 
 
 async def killed(soak: Soak) -> None:
-    """The process is killed in the middle of a turn, and takes everything along that it had started."""
+    """The process is killed in the middle of a turn, and takes everything along that it had started.
+
+    Outside the sandbox that is what it started itself; nothing tells the children of those.
+    """
     place = soak.random.choice(PLACES)
     soak.doing += f" {place.__name__}"
     under_way = await place(soak)
-    children = psutil.Process(soak.editor.process.pid).children(recursive=True)
+    process = psutil.Process(soak.editor.process.pid)
+    descendants, tied = process.children(recursive=True), process.children(recursive=soak.sandboxed)
     await soak.editor.kill()
-    _, alive = await asyncio.to_thread(psutil.wait_procs, children, 10)
+    _, alive = await asyncio.to_thread(psutil.wait_procs, tied, 10)
     assert alive == []
+    for stray in descendants:
+        with contextlib.suppress(psutil.NoSuchProcess):
+            stray.kill()
     if under_way.guest is not None:
         await under_way.guest.gone()
     soak.check_requests()
