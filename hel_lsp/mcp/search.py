@@ -24,7 +24,7 @@ MEANT = 0.4
 _CONSIDERED = 300  # rows of each ranking that are merged
 
 _ROWS = 4_000  # that are ranked for what was said, of tens of thousands
-_MEANT_ROWS = 1_500
+_MEANT_ROWS = 2_000
 
 _DEPTH = 2  # levels of nested parameters that are looked at
 
@@ -102,8 +102,9 @@ class ToolIndex:
         said = [f'"{word}"' for word in words]
         with self._lock:
             database = self._built()
-            scores = dict(_scores(database, said, _ROWS))
-            for row, score in _scores(database, [f"name : {word}" for word in meant], _MEANT_ROWS):
+            scores = dict(_scores(database, *_by_rarity(database, said, _ROWS)))
+            named, _ = _by_rarity(database, [f"name : {word}" for word in meant], _MEANT_ROWS)
+            for row, score in _scores(database, named):
                 scores[row] = scores.get(row, 0.0) + MEANT * score
         ranked = sorted(scores, key=lambda row: (-scores[row], row))
         return [self._names[row] for row in ranked[:limit]]
@@ -126,20 +127,25 @@ class ToolIndex:
         return self._database
 
 
-def _scores(database: sqlite3.Connection, terms: Sequence[str], limit: int) -> Iterable[tuple[int, float]]:
-    """The rows that fit the terms best, and how well they do; about `limit` rows are looked at.
+def _by_rarity(database: sqlite3.Connection, terms: Iterable[str], rows: int) -> tuple[Sequence[str], Sequence[str]]:
+    """The rarest terms, which are in about so many rows together, and the others; terms that are nowhere are left out.
 
-    Ranking a row is what takes the time. So where there are too many, the rarest terms decide which rows are ranked,
-    and the common ones only count in them.
+    Ranking a row is what takes the time, and the terms that thousands of tools have tell them apart the least.
     """
     count = "SELECT count(*) FROM tools WHERE tools MATCH ?"
     counts = {term: database.execute(count, (term,)).fetchone()[0] for term in terms}
     ordered = sorted(filter(counts.get, counts), key=lambda term: counts[term])
-    if not ordered:
+    rare = max(1, bisect_right(list(accumulate(counts[term] for term in ordered)), rows))
+    return ordered[:rare], ordered[rare:]
+
+
+def _scores(
+    database: sqlite3.Connection, rare: Sequence[str], common: Sequence[str] = ()
+) -> Iterable[tuple[int, float]]:
+    """The rows that fit the rare terms best, and how well they do; the common ones count in them."""
+    if not rare:
         return ()
-    rows = list(accumulate(counts[term] for term in ordered))
-    rare = ordered[: max(1, bisect_right(rows, limit))]
-    match = _any(rare) if len(rare) == len(ordered) else f"({_any(rare)}) AND ({_any(ordered)})"
+    match = f"({_any(rare)}) AND ({_any([*rare, *common])})" if common else _any(rare)
     return database.execute(
         "SELECT rowid, -rank FROM tools WHERE tools MATCH ? ORDER BY rank LIMIT ?", (match, _CONSIDERED)
     )
