@@ -54,8 +54,8 @@ async def test_no_turn_hangs_lies_or_leaves_anything_behind(
         try:
             *to_be_killed, last = lives(random)
             for turns in to_be_killed:
-                record_property("process", await live(soak, turns, environment, kill=True))
-            record_property("process", await live(soak, last, environment, kill=False))
+                record_property("process", str(await live(soak, turns, environment, kill=True)))
+            record_property("process", str(await live(soak, last, environment, kill=False)))
         except BaseException as error:
             error.add_note(f"seed {SEED}, turn {soak.done + 1} of {TURNS}: {soak.doing}; {soak.editor.received[-20:]}")
             raise
