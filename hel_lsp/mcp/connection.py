@@ -35,7 +35,7 @@ from pydantic import FileUrl
 from hel_lsp import __version__
 from hel_lsp.errors import ServerError, ServerLost
 from hel_lsp.mcp.elicitation import answer
-from hel_lsp.mcp.failures import NeverAnswered, SessionLost
+from hel_lsp.mcp.failures import AnsweredLate, NeverAnswered, SessionLost
 from hel_lsp.mcp.surroundings import Listener, Surroundings
 from hel_lsp.mcp.text import harmless
 from hel_lsp.mcp.transport import Transport, mended
@@ -188,13 +188,16 @@ async def connected(
 ) -> AsyncGenerator[Connection]:
     """Greet the server `name`; with `legacy` in the way from before 2026-07-28 alone.
 
-    Enter and leave in the same task. Raises ServerError, and NeverAnswered where the older greeting is left to try.
+    Enter and leave in the same task. Raises ServerError, and NeverAnswered where the older greeting is left to try,
+    AnsweredLate where the newer one needs more time.
     """
     mender = Mender()
     dialogue = _Dialogue(name, surroundings, listener)
     client = _client(mended(transport(mender), mender), legacy, dialogue)
+    greeted = False
     try:
         async with client:
+            greeted = True
             yield Connection(client, mender, dialogue.send_away)
     except (MCPError, ExceptionGroup) as error:
         inner = _innermost(error)
@@ -202,6 +205,8 @@ async def connected(
             raise ServerLost(str(inner) or type(inner).__name__) from error
         if not isinstance(inner, MCPError):
             raise inner from error
+        if mender.answered_late and not greeted:
+            raise AnsweredLate(inner.message) from error
         if inner.code == CONNECTION_CLOSED and not legacy and not mender.replied:
             raise NeverAnswered(inner.message) from error
         raise _server_error(inner) from error

@@ -20,7 +20,7 @@ import anyio
 
 from hel_lsp.errors import HelError, ServerError, ServerLost
 from hel_lsp.mcp.catalogue import SoundTool, inspect_list
-from hel_lsp.mcp.failures import NeverAnswered, SessionLost
+from hel_lsp.mcp.failures import AnsweredLate, NeverAnswered, SessionLost
 from hel_lsp.mcp.journal import Journal
 from hel_lsp.mcp.process import ServerProcess, running
 from hel_lsp.mcp.results import to_result
@@ -79,6 +79,7 @@ class McpServer:
         self._surroundings = surroundings
         self._limits = Limits(entry.start_timeout or limits.start, entry.timeout or limits.call)
         self._legacy = False
+        self._patient = False
         self._connection: Connection | None = None
         self._owner: asyncio.Task[None] | None = None
         self._ending = asyncio.Event()
@@ -133,6 +134,8 @@ class McpServer:
                 return await self._run()
             try:
                 return await self._run()
+            except AnsweredLate:
+                self._patient = True
             except NeverAnswered:
                 self.journal.note(
                     "ended when it was asked server/discover, so it was started again in the older protocol"
@@ -156,8 +159,8 @@ class McpServer:
         async with running([command, *self.entry.args], environment, self._folder, self.journal.heard) as process:
             transport = await _imported("transport")
             try:
-                await self._connect(partial(transport.stdio, process, listener), listener, lost)
-            except NeverAnswered:
+                await self._connect(partial(transport.stdio, process, listener, self._patient), listener, lost)
+            except (AnsweredLate, NeverAnswered):
                 raise
             except ServerLost as error:
                 raise ServerLost(await _end_of(process)) from error

@@ -27,7 +27,8 @@ MESSAGE_LIMIT = 64 << 20
 PROBE = 3.0
 """Seconds after which a server that does not answer `server/discover` is taken for one of the older protocol.
 
-Too short for one that is slow to start costs nothing: it answers the `initialize` that follows with its version.
+Too short for one that is slow to start costs little: it answers the `initialize` that follows with its version, or
+refuses that and is started again without this limit.
 """
 
 
@@ -115,8 +116,8 @@ class MendedWrite:
 
 
 @asynccontextmanager
-async def stdio(process: ServerProcess, listener: Listener, mender: Mender) -> AsyncGenerator[Streams]:
-    """Messages over the pipes of `process`.
+async def stdio(process: ServerProcess, listener: Listener, patient: bool, mender: Mender) -> AsyncGenerator[Streams]:
+    """Messages over the pipes of `process`; with `patient` the answer to `server/discover` may take its time.
 
     What is sent never waits for the server to read: a cancel has to get away from one that is stuck.
     """
@@ -132,13 +133,15 @@ async def stdio(process: ServerProcess, listener: Listener, mender: Mender) -> A
 
     async def send() -> None:
         async for item in waiting:
-            if isinstance(item.message, JSONRPCRequest) and item.message.method == "server/discover":
-                group.start_soon(give_up, item.message.id)
-            await process.write(item.message.model_dump_json(by_alias=True, exclude_unset=True).encode() + b"\n")
+            message = item.message
+            if isinstance(message, JSONRPCRequest) and message.method == "server/discover" and not patient:
+                group.start_soon(give_up, message.id)
+            await process.write(message.model_dump_json(by_alias=True, exclude_unset=True).encode() + b"\n")
 
     async def give_up(probe: RequestId) -> None:
         await anyio.sleep(PROBE)
         if mender.waiting_for("server/discover") == probe:
+            mender.given_up = probe
             error = ErrorData(code=METHOD_NOT_FOUND, message=f"no answer within {PROBE} s")
             await arrived.send(SessionMessage(JSONRPCError(jsonrpc="2.0", id=probe, error=error)))
 

@@ -119,11 +119,14 @@ class Mender:
     """Follows which request each response answers, and hands the SDK a sound version of it.
 
     `hint` is what the transport knows of the last failure; it is added to the next error, which may say too little.
+    `answered_late` says that the request `given_up` has been answered with a result all the same.
     """
 
     def __init__(self) -> None:
         self.replied = False
         self.hint = ""
+        self.given_up: RequestId | None = None
+        self.answered_late = False
         self._methods: dict[RequestId, str] = {}
         self._originals: dict[int, dict[str, Any]] = {}
 
@@ -149,6 +152,7 @@ class Mender:
             if message.error.code == CONNECTION_CLOSED:
                 message.error.data = ANSWERED
             return self._hinted(message)
+        self.answered_late |= identity == self.given_up
         if mend is None:
             return message
         result = mend(message.result)

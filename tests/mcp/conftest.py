@@ -15,6 +15,12 @@ def short_grace(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(process, "GRACE", 0.5)
 
 
+@pytest.fixture(params=["old", "new"], ids=["2025-11-25", "2026-07-28"])
+def era(request: pytest.FixtureRequest) -> str:
+    """Which protocol the server speaks, as servers/scripted.py names it: whatever it does is tried in both."""
+    return request.param
+
+
 @pytest.fixture
 async def workspace(tmp_path: Path) -> AsyncIterator[Workspace]:
     folder = tmp_path / "work"

@@ -22,10 +22,14 @@ class Post:
 
 @dataclass
 class HttpServer:
-    """`tools` is what is listed. `called` answers a call and may hold it; `pages` answer other paths."""
+    """`tools` is what is listed, or what `listed` says for each request for a page of the list.
+
+    `called` answers a call and may hold it; `pages` answer other paths.
+    """
 
     era: str = "new"
     tools: list[Any] = field(default_factory=lambda: [{"name": "echo", "inputSchema": {"type": "object"}}])
+    listed: Callable[[Post], dict[str, Any]] | None = None
     session: str = ""
     token: str = ""
     streams: bool = False
@@ -123,7 +127,7 @@ class HttpServer:
             await asyncio.wait({gone})
             outcome = {"result": {**_complete(self.era), **answer.result()}}
         else:
-            outcome = self._answer(message)
+            outcome = self._answer(post)
         headers = {"Mcp-Session-Id": self.session} if self.session and message["method"] == "initialize" else {}
         data = json.dumps({"jsonrpc": "2.0", "id": message["id"], **outcome}).encode()
         if self.streams:
@@ -131,7 +135,8 @@ class HttpServer:
         else:
             await _reply(writer, 200, {"Content-Type": "application/json", **headers}, data)
 
-    def _answer(self, message: dict[str, Any]) -> dict[str, Any]:
+    def _answer(self, post: Post) -> dict[str, Any]:
+        message = post.message
         method, params = message["method"], message.get("params", {})
         if method == "server/discover" and self.era == "new":
             about = {"supportedVersions": ["2026-07-28"], "capabilities": {"tools": {}}}
@@ -141,7 +146,8 @@ class HttpServer:
             version = params["protocolVersion"]
             return {"result": {"protocolVersion": version, "capabilities": {"tools": {}}, "serverInfo": info}}
         if method == "tools/list":
-            return {"result": {**_complete(self.era), "tools": self.tools}}
+            page = {"tools": self.tools} if self.listed is None else self.listed(post)
+            return {"result": {**_complete(self.era), **page}}
         if method == "tools/call":
             text = json.dumps(params.get("arguments"))
             return {"result": {**_complete(self.era), "content": [{"type": "text", "text": text}]}}

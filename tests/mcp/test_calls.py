@@ -10,10 +10,7 @@ import pytest
 from hel_lsp.mcp import server
 from tests.mcp.workspace import ECHO, Workspace, scripted, until
 
-ERAS = pytest.mark.parametrize("era", ["old", "new"])
 
-
-@ERAS
 async def test_a_call_that_takes_too_long_is_cancelled_and_the_server_kept(
     workspace: Workspace, tmp_path: Path, era: str
 ) -> None:
@@ -33,7 +30,6 @@ async def test_a_call_that_takes_too_long_is_cancelled_and_the_server_kept(
     assert cancel["params"]["requestId"] == slow["id"]
 
 
-@ERAS
 async def test_the_users_cancel_reaches_the_server_at_once(workspace: Workspace, tmp_path: Path, era: str) -> None:
     record, gate = tmp_path / "record", tmp_path / "gate"
     host = await workspace.started(
@@ -51,9 +47,11 @@ async def test_the_users_cancel_reaches_the_server_at_once(workspace: Workspace,
     assert host.servers()[0].status == "ready"
 
 
-async def test_a_server_that_reads_nothing_does_not_hold_up_a_cancel(workspace: Workspace, tmp_path: Path) -> None:
+async def test_a_server_that_reads_nothing_does_not_hold_up_a_cancel(
+    workspace: Workspace, tmp_path: Path, era: str
+) -> None:
     record = tmp_path / "record"
-    host = await workspace.started({"s": scripted(record=str(record), calls={"echo": [{"wait": "/no/such"}]})})
+    host = await workspace.started({"s": scripted(era=era, record=str(record), calls={"echo": [{"wait": "/no/such"}]})})
     big = {"text": "x" * 1_000_000}
     calls = [asyncio.create_task(host.call("mcp__s__echo", big)) for _ in range(2)]
     await until(lambda: workspace.received(record, "tools/call"))
@@ -64,7 +62,6 @@ async def test_a_server_that_reads_nothing_does_not_hold_up_a_cancel(workspace: 
     assert time.monotonic() - began < 1
 
 
-@ERAS
 async def test_progress_extends_the_time_of_a_call(workspace: Workspace, era: str) -> None:
     steps = [{"progress": 6, "every": 0.15}, {"fill": 3}]
     host = await workspace.started({"s": {**scripted(era=era, calls={"echo": steps}), "timeout": 0.4}})
@@ -72,17 +69,16 @@ async def test_progress_extends_the_time_of_a_call(workspace: Workspace, era: st
 
 
 async def test_progress_extends_it_to_ten_times_at_the_most(
-    workspace: Workspace, monkeypatch: pytest.MonkeyPatch
+    workspace: Workspace, monkeypatch: pytest.MonkeyPatch, era: str
 ) -> None:
     monkeypatch.setattr(server, "EXTENSION", 2)
     steps = [{"progress": 100, "every": 0.05}]
-    host = await workspace.started({"s": {**scripted(calls={"echo": steps}), "timeout": 0.3}})
+    host = await workspace.started({"s": {**scripted(era=era, calls={"echo": steps}), "timeout": 0.3}})
     began = time.monotonic()
     assert (await host.call("mcp__s__echo", {})).status == "failed"
     assert 0.6 <= time.monotonic() - began < 2
 
 
-@ERAS
 async def test_a_server_that_dies_fails_every_call_in_flight_with_its_exit_status(
     workspace: Workspace, tmp_path: Path, era: str
 ) -> None:
@@ -101,10 +97,10 @@ async def test_a_server_that_dies_fails_every_call_in_flight_with_its_exit_statu
     assert list(host.tools()) == ["mcp__s__echo"]
 
 
-async def test_the_next_call_starts_a_dead_server_again(workspace: Workspace, tmp_path: Path) -> None:
+async def test_the_next_call_starts_a_dead_server_again(workspace: Workspace, tmp_path: Path, era: str) -> None:
     flag = tmp_path / "flag"
     tools = [ECHO, {**ECHO, "name": "die"}]
-    host = await workspace.started({"s": scripted(tools=tools, pids=str(flag), calls={"die": [{"exit": 1}]})})
+    host = await workspace.started({"s": scripted(era=era, tools=tools, pids=str(flag), calls={"die": [{"exit": 1}]})})
     first = json.loads(flag.read_text())
     await host.call("mcp__s__die", {})
     result = await host.call("mcp__s__echo", {"a": 1})
@@ -114,11 +110,11 @@ async def test_the_next_call_starts_a_dead_server_again(workspace: Workspace, tm
 
 
 async def test_a_server_that_keeps_dying_stays_down_after_three_restarts(
-    workspace: Workspace, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    workspace: Workspace, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, era: str
 ) -> None:
     monkeypatch.setattr(server, "BACK_OFF", (0.0, 0.01, 0.02))
     record = tmp_path / "record"
-    host = await workspace.started({"s": scripted(record=str(record), calls={"echo": [{"exit": 1}]})})
+    host = await workspace.started({"s": scripted(era=era, record=str(record), calls={"echo": [{"exit": 1}]})})
     results = [await host.call("mcp__s__echo", {}) for _ in range(6)]
     assert len(workspace.received(record, "tools/call")) == 4
     assert "is down" in results[-1].text
@@ -126,7 +122,6 @@ async def test_a_server_that_keeps_dying_stays_down_after_three_restarts(
     assert host.servers()[0].status == "ready"
 
 
-@ERAS
 @pytest.mark.parametrize("code", [-32602, -32000])  # the SDK says the second for a connection that has ended
 async def test_an_error_of_the_server_is_a_failed_result_with_its_message(
     workspace: Workspace, era: str, code: int
@@ -137,7 +132,6 @@ async def test_an_error_of_the_server_is_a_failed_result_with_its_message(
     assert (result.status, result.text) == ("failed", f"The server answered with the error {code}: No such city")
 
 
-@ERAS
 @pytest.mark.parametrize(
     ("result", "status", "text"),
     [
@@ -158,36 +152,38 @@ async def test_a_result_against_the_rules_is_never_lost(
     assert came.text.startswith(text)
 
 
-async def test_a_result_that_breaks_its_schema_is_delivered_with_a_note(workspace: Workspace) -> None:
+async def test_a_result_that_breaks_its_schema_is_delivered_with_a_note(workspace: Workspace, era: str) -> None:
     tool = {**ECHO, "outputSchema": {"type": "object", "required": ["port"]}}
     answer = {"content": [{"type": "text", "text": "done"}], "structuredContent": {}}
-    host = await workspace.started({"s": scripted(tools=[tool], calls={"echo": [{"result": answer}]})})
+    host = await workspace.started({"s": scripted(era=era, tools=[tool], calls={"echo": [{"result": answer}]})})
     result = await host.call("mcp__s__echo", {})
     assert result.status == "completed"
     assert result.text.startswith("done\n[note: the result breaks")
 
 
-async def test_noise_on_standard_output_is_skipped_and_logged(workspace: Workspace) -> None:
+async def test_noise_on_standard_output_is_skipped_and_logged(workspace: Workspace, era: str) -> None:
     answer = '{"jsonrpc":"2.0","id":%ID%,"result":{"content":[{"type":"text","text":"ok"}]}}'
     steps = [{"line": "Debug: calling"}, {"bytes": "fffe"}, {"line": '{"half": '}, {"line": ""}, {"line": answer}]
-    host = await workspace.started({"s": scripted(noise=["Welcome!", "\x1b[32mready\x1b[0m"], calls={"echo": steps})})
+    host = await workspace.started(
+        {"s": scripted(era=era, noise=["Welcome!", "\x1b[32mready\x1b[0m"], calls={"echo": steps})}
+    )
     assert (await host.call("mcp__s__echo", {})).text == "ok"
     skipped = [entry["text"] for entry in workspace.log.of("mcp_skipped_line")]
     assert len(skipped) == 5
     assert "Welcome!" in skipped[0]
 
 
-async def test_invalid_utf_8_in_an_answer_costs_only_that_character(workspace: Workspace) -> None:
+async def test_invalid_utf_8_in_an_answer_costs_only_that_character(workspace: Workspace, era: str) -> None:
     line = b'{"jsonrpc":"2.0","id":%ID%,"result":{"content":[{"type":"text","text":"a\xffb"}]}}'
-    host = await workspace.started({"s": scripted(calls={"echo": [{"bytes": line.hex()}]})})
+    host = await workspace.started({"s": scripted(era=era, calls={"echo": [{"bytes": line.hex()}]})})
     assert (await host.call("mcp__s__echo", {})).text == "a\ufffdb"
 
 
-async def test_a_large_message_is_read_in_time_that_grows_with_its_size(workspace: Workspace) -> None:
+async def test_a_large_message_is_read_in_time_that_grows_with_its_size(workspace: Workspace, era: str) -> None:
     sizes = {"small": 7_500_000, "large": 60_000_000}
     tools = [{**ECHO, "name": name} for name in sizes]
     calls = {name: [{"fill": size}] for name, size in sizes.items()}
-    host = await workspace.started({"s": scripted(tools=tools, calls=calls)})
+    host = await workspace.started({"s": scripted(era=era, tools=tools, calls=calls)})
     spent: dict[str, float] = {}
     for name, size in sizes.items():
         began = time.process_time()
@@ -198,13 +194,13 @@ async def test_a_large_message_is_read_in_time_that_grows_with_its_size(workspac
 
 
 async def test_a_message_above_the_limit_fails_its_call_alone(
-    workspace: Workspace, monkeypatch: pytest.MonkeyPatch
+    workspace: Workspace, monkeypatch: pytest.MonkeyPatch, era: str
 ) -> None:
     from hel_lsp.mcp import transport
 
     monkeypatch.setattr(transport, "MESSAGE_LIMIT", 1_000_000)
     tools = [ECHO, {**ECHO, "name": "small"}]
-    host = await workspace.started({"s": scripted(tools=tools, calls={"echo": [{"fill": 3_000_000}]})})
+    host = await workspace.started({"s": scripted(era=era, tools=tools, calls={"echo": [{"fill": 3_000_000}]})})
     result = await host.call("mcp__s__echo", {})
     assert result.status == "failed"
     assert "more than can be read" in result.text

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from hel_lsp.mcp import connection
+from tests.mcp.http_server import HttpServer, Post
 from tests.mcp.workspace import ECHO, Workspace, scripted, until
 
 OTHER = {**ECHO, "name": "other"}
@@ -77,7 +79,7 @@ async def test_a_lifetime_of_the_list_is_honoured_by_the_shortest_of_its_pages(
     records = {name: tmp_path / name for name in ("lasting", "short", "wrong")}
     pages = {
         "lasting": [page("a", 60_000, nextCursor="1"), page("b", 50_000)],
-        "short": [page("a", 60_000, nextCursor="1"), page("b", 0)],
+        "short": [page("a", 60_000, nextCursor="1"), page("b", 0, cacheScope="private")],
         "wrong": [{**page("a", 0), "ttlMs": "soon"}],
     }
     host = await workspace.started(
@@ -91,9 +93,41 @@ async def test_a_lifetime_of_the_list_is_honoured_by_the_shortest_of_its_pages(
     }
 
 
-async def test_a_list_that_cannot_be_renewed_stays_as_it_was(workspace: Workspace) -> None:
+@pytest.mark.parametrize("scopes", [("private", "public"), ("public", "private"), ("public", "public")])
+async def test_a_list_is_kept_for_those_alone_whose_credentials_it_was_given_for(
+    workspace: Workspace, scopes: tuple[str, str]
+) -> None:
+    def listed(post: Post) -> dict[str, Any]:
+        key, last = post.headers["authorization"].split()[1], "cursor" in post.message.get("params", {})
+        more: dict[str, Any] = {} if last else {"nextCursor": "1"}
+        tool = {**ECHO, "name": f"{key}-{int(last)}"}
+        return {"tools": [tool], "ttlMs": 60_000 - last, "cacheScope": scopes[last], **more}
+
+    def asked(key: str) -> int:
+        return sum(post.headers["authorization"] == f"Bearer {key}" for post in server.of("tools/list"))
+
+    async with HttpServer(listed=listed) as server:
+
+        def entry(key: str) -> dict[str, Any]:
+            return {"url": server.url, "headers": {"Authorization": f"Bearer {key}"}}
+
+        host = await workspace.started({"a": entry("ann"), "b": entry("bob"), "again": entry("ann")})
+        assert set(host.tools()) == {
+            *("mcp__a__ann-0", "mcp__a__ann-1", "mcp__again__ann-0", "mcp__again__ann-1"),
+            *("mcp__b__bob-0", "mcp__b__bob-1"),
+        }
+        await host.refresh()
+        assert (asked("ann"), asked("bob")) == (4, 2)
+        workspace.declare({"a": entry("eve"), "b": entry("bob")})
+        await host.reload()
+        assert set(host.tools()) == {"mcp__a__eve-0", "mcp__a__eve-1", "mcp__b__bob-0", "mcp__b__bob-1"}
+        assert (asked("eve"), asked("bob")) == (2, 2)
+        await host.aclose()
+
+
+async def test_a_list_that_cannot_be_renewed_stays_as_it_was(workspace: Workspace, era: str) -> None:
     broken = [{"tools": "gone"}, {"notify": "notifications/tools/list_changed"}, {"exit": 1}]
-    host = await workspace.started({"s": scripted(calls={"echo": broken})})
+    host = await workspace.started({"s": scripted(era=era, calls={"echo": broken})})
     await host.call("mcp__s__echo", {})
     await host.refresh()
     assert list(host.tools()) == ["mcp__s__echo"]

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from hel_lsp.mcp import transport
+from hel_lsp.mcp import connection, transport
 from tests.mcp.workspace import Workspace, scripted
 
 
@@ -48,16 +48,16 @@ async def test_a_version_that_nobody_knows_is_a_failure_that_names_it(workspace:
 async def test_a_server_that_dies_on_discover_is_started_afresh_the_old_way(
     workspace: Workspace, tmp_path: Path
 ) -> None:
-    heard = await methods(workspace, tmp_path / "record", era="dies")
+    heard = await methods(workspace, tmp_path / "record", probe="dies")
     assert heard == ["server/discover", "initialize", "notifications/initialized", "tools/list", "tools/call"]
 
 
-@pytest.mark.parametrize("era", ["old", "dies"])
+@pytest.mark.parametrize("probe", [None, "dies"])
 async def test_the_era_is_remembered_when_the_server_is_started_again(
-    workspace: Workspace, tmp_path: Path, era: str
+    workspace: Workspace, tmp_path: Path, probe: str | None
 ) -> None:
     record = tmp_path / "record"
-    host = await workspace.started({"s": scripted(era=era, record=str(record), calls={"echo": [{"exit": 3}]})})
+    host = await workspace.started({"s": scripted(probe=probe, record=str(record), calls={"echo": [{"exit": 3}]})})
     for _ in range(2):
         assert (await host.call("mcp__s__echo", {})).status == "failed"
     assert [message["method"] for message in workspace.received(record)].count("server/discover") == 1
@@ -67,18 +67,37 @@ async def test_a_server_that_is_silent_on_discover_is_initialized_after_a_bounde
     workspace: Workspace, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(transport, "PROBE", 0.2)
-    heard = await methods(workspace, tmp_path / "record", era="silent")
+    heard = await methods(workspace, tmp_path / "record", probe="silent")
     assert heard == ["server/discover", "initialize", "notifications/initialized", "tools/list", "tools/call"]
 
 
-@pytest.mark.parametrize("era", ["old", "new"])
+@pytest.mark.parametrize("probe", ["dies", "silent"])
+async def test_a_server_of_the_new_era_alone_that_cannot_say_so_fails_and_costs_only_itself(
+    workspace: Workspace, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, probe: str
+) -> None:
+    monkeypatch.setattr(transport, "PROBE", 0.2)
+    record = tmp_path / "record"
+    behaviour = scripted(era="new", probe=probe, record=str(record))
+    host = await workspace.started({"bad": behaviour, "good": scripted(era="new")})
+    assert [server.status for server in host.servers()] == ["failed", "ready"]
+    assert [message["method"] for message in workspace.received(record)] == ["server/discover", "initialize"]
+    assert list(host.tools()) == ["mcp__good__echo"]
+
+
+async def test_a_server_that_answers_discover_later_than_it_is_waited_for_is_used(
+    workspace: Workspace, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, era: str
+) -> None:
+    monkeypatch.setattr(transport, "PROBE", 0.1)
+    await methods(workspace, tmp_path / "record", era=era, probe=0.4)
+    assert workspace.hosts[0].servers()[0].protocol_version == ("2025-11-25" if era == "old" else "2026-07-28")
+
+
 async def test_all_pages_of_the_list_are_read(workspace: Workspace, era: str) -> None:
     pages = [[{"name": f"t{n}", "inputSchema": {}}] for n in range(5)]
     host = await workspace.started({"s": scripted(era=era, pages=pages)})
     assert list(host.tools()) == [f"mcp__s__t{n}" for n in range(5)]
 
 
-@pytest.mark.parametrize("era", ["old", "new"])
 async def test_a_list_that_goes_in_circles_is_cut_off_with_a_diagnostic(workspace: Workspace, era: str) -> None:
     first = [{"name": "a", "inputSchema": {}}]
     second = {"tools": [{"name": "b", "inputSchema": {}}], "nextCursor": "1"}
@@ -88,7 +107,28 @@ async def test_a_list_that_goes_in_circles_is_cut_off_with_a_diagnostic(workspac
     assert "cut off" in server.diagnostics[0]
 
 
-@pytest.mark.parametrize("era", ["old", "new"])
+async def test_a_list_without_an_end_is_cut_off_with_a_diagnostic(
+    workspace: Workspace, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, era: str
+) -> None:
+    monkeypatch.setattr(connection, "PAGES", 20)
+    record = tmp_path / "record"
+    pages = [[{"name": f"t{n}", "inputSchema": {}}] for n in range(3)]
+    host = await workspace.started({"s": scripted(era=era, pages=pages, endless=True, record=str(record))})
+    (server,) = host.servers()
+    assert (server.status, list(host.tools())) == ("ready", [f"mcp__s__t{n}" for n in range(3)])
+    assert len(workspace.received(record, "tools/list")) == 20
+    assert "the list of tools was cut off: it has more than 20 pages" in server.diagnostics
+
+
+async def test_answers_that_lack_what_the_era_asks_for_are_understood(workspace: Workspace, era: str) -> None:
+    bare = scripted(era=era, bare=True, calls={"echo": [{"result": {"content": [{"text": "there"}]}}]})
+    host = await workspace.started({"s": bare})
+    (server,) = host.servers()
+    assert (server.status, list(host.tools())) == ("ready", ["mcp__s__echo"])
+    result = await host.call("mcp__s__echo", {})
+    assert (result.status, result.text.split("\n")[0]) == ("completed", "there")
+
+
 async def test_one_bad_tool_never_costs_the_others(workspace: Workspace, era: str) -> None:
     tools = [
         {"name": "no_schema"},
@@ -115,8 +155,8 @@ async def test_a_tool_that_asks_for_forbidden_headers_is_dropped_in_the_new_era(
 
 
 @pytest.mark.parametrize("page", [{"tools": "none"}, {}, {"tools": None, "nextCursor": 5}])
-async def test_a_list_that_is_no_list_is_an_empty_one(workspace: Workspace, page: object) -> None:
-    host = await workspace.started({"s": scripted(pages=[page])})
+async def test_a_list_that_is_no_list_is_an_empty_one(workspace: Workspace, page: object, era: str) -> None:
+    host = await workspace.started({"s": scripted(era=era, pages=[page])})
     (server,) = host.servers()
     assert (server.status, list(host.tools())) == ("ready", [])
     assert server.diagnostics

@@ -122,9 +122,11 @@ async def test_a_server_in_both_files_is_that_of_hel_with_a_diagnostic(workspace
     assert [request.file.name for request in workspace.asked] == ["mcp.json", ".mcp.json"]
 
 
-async def test_a_slow_server_holds_up_neither_the_others_nor_the_turn(workspace: Workspace, tmp_path: Path) -> None:
+async def test_a_slow_server_holds_up_neither_the_others_nor_the_turn(
+    workspace: Workspace, tmp_path: Path, era: str
+) -> None:
     gate = tmp_path / "gate"
-    servers = {"slow": scripted(start_when=str(gate)), "quick": scripted()}
+    servers = {"slow": scripted(era=era, start_when=str(gate)), "quick": scripted(era=era)}
     host = workspace.host(servers, start_wait=0)
     await host.start()
     await until(lambda: "mcp__quick__echo" in host.tools())
@@ -209,17 +211,24 @@ async def test_reload_restarts_what_changed_and_leaves_the_rest(workspace: Works
     assert pid("same") != before["same"]
 
 
-async def test_standard_error_goes_to_the_log_alone_and_without_secrets(workspace: Workspace) -> None:
+async def test_standard_error_goes_to_the_log_alone_and_without_secrets(workspace: Workspace, era: str) -> None:
     secrets = {"MY_TOKEN": "hush-hush", "API_KEY": "", "AUTH": "Bearer abc-def", "SHORT_KEY": "a"}
-    server = {**scripted(stderr="\x1b[1mstarting with hush-hush, abc-def\n"), "env": secrets}
+    server = {**scripted(era=era, stderr="\x1b[1mstarting with hush-hush, abc-def\n"), "env": secrets}
     host = await workspace.started({"s": server})
     await until(lambda: workspace.log.of("mcp_stderr"))
     assert [entry["text"] for entry in workspace.log.of("mcp_stderr")] == ["starting with [secret], [secret]\n"]
     assert host.servers()[0].diagnostics == []
 
 
-async def test_at_most_64_kib_of_standard_error_are_kept(workspace: Workspace) -> None:
-    host = await workspace.started({"s": scripted(stderr="x" * 120_000)})
+async def test_at_most_64_kib_of_standard_error_are_kept(workspace: Workspace, era: str) -> None:
+    host = await workspace.started({"s": scripted(era=era, stderr="x" * 120_000)})
     assert host.servers()[0].status == "ready"
+    await host.aclose()
+    assert sum(len(entry["text"]) for entry in workspace.log.of("mcp_stderr")) == 65536
+
+
+async def test_a_flood_of_standard_error_in_mid_call_stops_nothing(workspace: Workspace, era: str) -> None:
+    host = await workspace.started({"s": scripted(era=era, flood=2_000_000)})
+    assert (await host.call("mcp__s__echo", {"n": 1})).text == '{"n": 1}'
     await host.aclose()
     assert sum(len(entry["text"]) for entry in workspace.log.of("mcp_stderr")) == 65536

@@ -31,8 +31,8 @@ def pids(file: Path) -> list[int]:
     return json.loads(file.read_text())
 
 
-async def test_a_server_ends_when_its_input_closes(workspace: Workspace, tmp_path: Path) -> None:
-    host = await workspace.started({"s": scripted(pids=str(tmp_path / "pids"))})
+async def test_a_server_ends_when_its_input_closes(workspace: Workspace, tmp_path: Path, era: str) -> None:
+    host = await workspace.started({"s": scripted(era=era, pids=str(tmp_path / "pids"))})
     assert len(running(pids(tmp_path / "pids"))) == 1
     began = time.monotonic()
     await host.aclose()
@@ -43,21 +43,23 @@ async def test_a_server_ends_when_its_input_closes(workspace: Workspace, tmp_pat
 
 @pytest.mark.parametrize("own_group", [False, pytest.param(True, marks=ON_LINUX)])
 async def test_what_a_server_started_ends_with_it_even_when_it_leaves_by_itself(
-    workspace: Workspace, tmp_path: Path, own_group: bool
+    workspace: Workspace, tmp_path: Path, own_group: bool, era: str
 ) -> None:
-    host = await workspace.started({"s": scripted(pids=str(tmp_path / "pids"), children=2, own_group=own_group)})
+    host = await workspace.started(
+        {"s": scripted(era=era, pids=str(tmp_path / "pids"), children=2, own_group=own_group)}
+    )
     assert len(running(pids(tmp_path / "pids"))) == 3
     await host.aclose()
     assert running(pids(tmp_path / "pids")) == []
 
 
 async def test_all_stubborn_servers_are_killed_at_the_same_time(
-    workspace: Workspace, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    workspace: Workspace, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, era: str
 ) -> None:
     monkeypatch.setattr(process, "GRACE", 0.3)
     names = ["a", "b", "c", "d"]
     host = await workspace.started(
-        {name: scripted(pids=str(tmp_path / name), stays=True, deaf=True, children=1) for name in names}
+        {name: scripted(era=era, pids=str(tmp_path / name), stays=True, deaf=True, children=1) for name in names}
     )
     all_pids = [pid for name in names for pid in pids(tmp_path / name)]
     assert len(running(all_pids)) == 8
@@ -67,8 +69,8 @@ async def test_all_stubborn_servers_are_killed_at_the_same_time(
     assert 0.6 <= time.monotonic() - began < 1.5
 
 
-async def test_a_server_that_is_still_starting_is_ended_too(workspace: Workspace, tmp_path: Path) -> None:
-    behaviour = scripted(pids=str(tmp_path / "pids"), start_when=str(tmp_path / "never"), children=1)
+async def test_a_server_that_is_still_starting_is_ended_too(workspace: Workspace, tmp_path: Path, era: str) -> None:
+    behaviour = scripted(era=era, pids=str(tmp_path / "pids"), start_when=str(tmp_path / "never"), children=1)
     host = workspace.host({"s": behaviour}, start_wait=0)
     await host.start()
     await until((tmp_path / "pids").exists)
@@ -76,18 +78,22 @@ async def test_a_server_that_is_still_starting_is_ended_too(workspace: Workspace
     assert running(pids(tmp_path / "pids")) == []
 
 
-async def test_a_crashed_servers_children_do_not_stay(workspace: Workspace, tmp_path: Path) -> None:
+async def test_a_crashed_servers_children_do_not_stay(workspace: Workspace, tmp_path: Path, era: str) -> None:
     host = await workspace.started(
-        {"s": scripted(pids=str(tmp_path / "pids"), children=1, calls={"echo": [{"signal": int(signal.SIGKILL)}]})}
+        {
+            "s": scripted(
+                era=era, pids=str(tmp_path / "pids"), children=1, calls={"echo": [{"signal": int(signal.SIGKILL)}]}
+            )
+        }
     )
     result = await host.call("mcp__s__echo", {})
     assert (result.status, "ended by signal 9 during the call" in result.text) == ("failed", True)
     await until(lambda: not running(pids(tmp_path / "pids")))
 
 
-async def test_a_server_that_fails_to_start_leaves_nothing(workspace: Workspace, tmp_path: Path) -> None:
+async def test_a_server_that_fails_to_start_leaves_nothing(workspace: Workspace, tmp_path: Path, era: str) -> None:
     server = {
-        **scripted(pids=str(tmp_path / "pids"), children=1, stays=True, start_when=str(tmp_path / "never")),
+        **scripted(era=era, pids=str(tmp_path / "pids"), children=1, stays=True, start_when=str(tmp_path / "never")),
         "startTimeout": 0.5,
     }
     host = await workspace.started({"s": server})
@@ -120,11 +126,14 @@ asyncio.run(main())
 
 @ON_LINUX
 @pytest.mark.parametrize("state", ["idle", "calling"])
-async def test_no_server_outlives_a_host_that_is_killed(workspace: Workspace, tmp_path: Path, state: str) -> None:
+async def test_no_server_outlives_a_host_that_is_killed(
+    workspace: Workspace, tmp_path: Path, state: str, era: str
+) -> None:
     record = tmp_path / "record"
     workspace.declare(
         {
             "s": scripted(
+                era=era,
                 pids=str(tmp_path / "pids"),
                 record=str(record),
                 stays=True,

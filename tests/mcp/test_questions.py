@@ -20,14 +20,16 @@ MANY = {"type": "object", "properties": {"n": {"enum": [str(n) for n in range(30
 SLY = {"type": "object", "properties": {"n": {"enum": ["Decline", "go on"]}}}
 
 
+def asking(era: str, method: str, params: dict[str, Any]) -> dict[str, Any]:
+    """The step of a call in which the server asks."""
+    if era == "old":
+        return {"ask": method, "params": params}
+    return {"input": {"inputRequests": {"q": {"method": method, "params": params}}, "requestState": "st/\u00e4 te="}}
+
+
 async def asked(workspace: Workspace, era: str, method: str, params: dict[str, Any]) -> dict[str, Any]:
     """What the server is answered when it asks in the middle of a call."""
-    if era == "old":
-        step = {"ask": method, "params": params}
-    else:
-        step = {
-            "input": {"inputRequests": {"q": {"method": method, "params": params}}, "requestState": "st/\u00e4 te="}
-        }
+    step = asking(era, method, params)
     host = await workspace.started({"s": scripted(era=era, calls={"echo": [step]})})
     result = await host.call("mcp__s__echo", {})
     assert result.status == "completed", result.text
@@ -38,7 +40,6 @@ async def asked(workspace: Workspace, era: str, method: str, params: dict[str, A
     return reply["inputResponses"]["q"]
 
 
-@pytest.mark.parametrize("era", ["old", "new"])
 @pytest.mark.parametrize(
     ("schema", "actions", "chosen", "content"),
     [
@@ -58,62 +59,63 @@ async def test_a_choice_becomes_a_question_with_its_options_as_actions(
     assert person.asked == [("The MCP server s asks: Which?", actions)]
 
 
-async def test_a_form_that_comes_filled_in_can_be_accepted_as_it_is(workspace: Workspace) -> None:
+async def test_a_form_that_comes_filled_in_can_be_accepted_as_it_is(workspace: Workspace, era: str) -> None:
     workspace.person = person = Person("Accept")
     fields = {"name": {"type": "string", "default": "x"}, "n": {"type": "integer", "default": 3}}
     schema = {"type": "object", "properties": fields}
-    answer = await asked(workspace, "old", "elicitation/create", {"message": "So?", "requestedSchema": schema})
+    answer = await asked(workspace, era, "elicitation/create", {"message": "So?", "requestedSchema": schema})
     assert answer == {"action": "accept", "content": {"name": "x", "n": 3}}
     assert person.asked == [("The MCP server s asks: So? (name: x, n: 3)", ("Decline", "Accept"))]
 
 
 @pytest.mark.parametrize(("chosen", "action"), [("Decline", "decline"), (None, "cancel"), ("Red", "cancel")])
 async def test_anything_but_an_exact_option_is_no_consent(
-    workspace: Workspace, chosen: str | None, action: str
+    workspace: Workspace, chosen: str | None, action: str, era: str
 ) -> None:
     workspace.person = Person(chosen)
-    answer = await asked(workspace, "old", "elicitation/create", {"message": "Which?", "requestedSchema": COLOUR})
+    answer = await asked(workspace, era, "elicitation/create", {"message": "Which?", "requestedSchema": COLOUR})
     assert answer == {"action": action}
 
 
 @pytest.mark.parametrize("schema", [NAME, TWO, MANY, SLY])
-async def test_any_other_form_is_declined_and_the_person_told(workspace: Workspace, schema: dict[str, Any]) -> None:
+async def test_any_other_form_is_declined_and_the_person_told(
+    workspace: Workspace, schema: dict[str, Any], era: str
+) -> None:
     workspace.person = person = Person()
-    answer = await asked(workspace, "old", "elicitation/create", {"message": "Who\x1b[1m?", "requestedSchema": schema})
+    answer = await asked(workspace, era, "elicitation/create", {"message": "Who\x1b[1m?", "requestedSchema": schema})
     assert answer == {"action": "decline"}
     (told,) = person.told
     assert "Who?" in told
     assert all(name in told for name in schema["properties"])
 
 
-async def test_a_web_page_is_shown_once_the_person_said_so(workspace: Workspace) -> None:
+async def test_a_web_page_is_shown_once_the_person_said_so(workspace: Workspace, era: str) -> None:
     workspace.person = person = Person("Open", "Decline")
     params = {"mode": "url", "message": "Sign in", "url": "https://example.com/x", "elicitationId": "1"}
-    assert await asked(workspace, "old", "elicitation/create", params) == {"action": "accept"}
+    assert await asked(workspace, era, "elicitation/create", params) == {"action": "accept"}
     assert person.opened == ["https://example.com/x"]
     assert "https://example.com/x" in person.asked[0][0]
-    assert await asked(workspace, "new", "elicitation/create", params) == {"action": "decline"}
+    assert await asked(workspace, era, "elicitation/create", params) == {"action": "decline"}
     assert len(person.opened) == 1
 
 
-async def test_what_is_no_web_page_is_not_opened(workspace: Workspace) -> None:
+async def test_what_is_no_web_page_is_not_opened(workspace: Workspace, era: str) -> None:
     workspace.person = person = Person()
     params = {"mode": "url", "message": "Run", "url": "file:///etc/passwd", "elicitationId": "1"}
-    assert await asked(workspace, "old", "elicitation/create", params) == {"action": "decline"}
+    assert await asked(workspace, era, "elicitation/create", params) == {"action": "decline"}
     assert (person.opened, len(person.told)) == ([], 1)
 
 
-async def test_a_call_that_needs_a_visit_first_says_so(workspace: Workspace) -> None:
+async def test_a_call_that_needs_a_visit_first_says_so(workspace: Workspace, era: str) -> None:
     workspace.person = person = Person("Open")
     page = {"mode": "url", "message": "Sign in", "url": "https://example.com/x", "elicitationId": "1"}
     error = {"code": -32042, "message": "sign in first", "data": {"elicitations": [page]}}
-    host = await workspace.started({"s": scripted(calls={"echo": [{"error": error}]})})
+    host = await workspace.started({"s": scripted(era=era, calls={"echo": [{"error": error}]})})
     result = await host.call("mcp__s__echo", {})
     assert (result.status, "call again" in result.text) == ("failed", True)
     assert person.opened == ["https://example.com/x"]
 
 
-@pytest.mark.parametrize("era", ["old", "new"])
 async def test_roots_are_the_workspace_folders(workspace: Workspace, era: str) -> None:
     answer = await asked(workspace, era, "roots/list", {})
     assert answer == {"roots": [{"uri": workspace.folder.as_uri(), "name": "work"}]}
@@ -131,10 +133,13 @@ async def test_capabilities_are_declared_only_where_they_are_served(
     await host.aclose()
 
 
-async def test_sampling_is_not_offered(workspace: Workspace) -> None:
+async def test_sampling_is_not_offered(workspace: Workspace, era: str) -> None:
     message = {"role": "user", "content": {"type": "text", "text": "hi"}}
-    answer = await asked(workspace, "old", "sampling/createMessage", {"messages": [message], "maxTokens": 5})
-    assert "error" in answer
+    step = asking(era, "sampling/createMessage", {"messages": [message], "maxTokens": 5})
+    host = await workspace.started({"s": scripted(era=era, calls={"echo": [step]})})
+    result = await host.call("mcp__s__echo", {})
+    assert "Sampling not supported" in result.text
+    assert (await host.call("mcp__s__echo", {})).text == result.text
 
 
 async def test_rounds_without_end_are_given_up(workspace: Workspace) -> None:
@@ -144,13 +149,13 @@ async def test_rounds_without_end_are_given_up(workspace: Workspace) -> None:
     assert (result.status, "10 rounds" in result.text) == ("failed", True)
 
 
-async def test_while_the_person_thinks_the_call_does_not_run_out_of_time(workspace: Workspace) -> None:
+async def test_while_the_person_thinks_the_call_does_not_run_out_of_time(workspace: Workspace, era: str) -> None:
     class Slow(Person):
         async def choose(self, message: str, actions: Any) -> str | None:
             await asyncio.sleep(0.6)  # longer than the call may take
             return await super().choose(message, actions)
 
     workspace.person = Slow("red")
-    step = {"ask": "elicitation/create", "params": {"message": "Which?", "requestedSchema": COLOUR}}
-    host = await workspace.started({"s": {**scripted(calls={"echo": [step]}), "timeout": 0.3}})
+    step = asking(era, "elicitation/create", {"message": "Which?", "requestedSchema": COLOUR})
+    host = await workspace.started({"s": {**scripted(era=era, calls={"echo": [step]}), "timeout": 0.3}})
     assert "red" in (await host.call("mcp__s__echo", {})).text

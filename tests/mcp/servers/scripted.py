@@ -3,9 +3,10 @@
     python scripted.py '{"era": "old", "tools": [{"name": "echo", "inputSchema": {"type": "object"}}]}'
     python scripted.py @FILE
 
-`era`: `old` knows no `server/discover`, `new` no `initialize`; `dies` ends when asked `server/discover`, `silent` does
-not answer it, both being old otherwise. `pages` (or `tools`, one page) is what `tools/list` gives; a page may be an
-object that replaces the whole result. `calls` says by tool what a call comes to, as a list of steps, each one of:
+`era`: `old` knows no `server/discover`, `new` no `initialize`. `probe` says what is done when asked `server/discover`:
+`dies` ends, `silent` gives no answer, and a number answers after so many seconds. `pages` (or `tools`, one page) is
+what `tools/list` gives; a page may be an object that replaces the whole result. `calls` says by tool what a call comes
+to, as a list of steps, each one of:
 
     {"result": …}, {"error": …}     the answer
     {"line": TEXT}, {"bytes": HEX}  a line of output as it is; %ID% in it stands for the id of the call
@@ -32,6 +33,9 @@ A call that is not in `calls` returns its arguments as text. Also in the configu
     stays, deaf   does not end when its input closes, nor on SIGTERM
     listen        whether a stream of changes is granted; without it there is none
     ttl           the lifetime of the list in milliseconds
+    bare          whether whatever can be left out of an answer, rightly or not, is left out
+    endless       whether every page of the list is followed by another
+    flood         bytes of standard error in the middle of every call
     version, instructions   what it says of itself
 """
 
@@ -92,6 +96,8 @@ def begin():
 
 
 def about():
+    if config.get("bare"):
+        return {}
     return {"capabilities": {"tools": {"listChanged": True}}, "instructions": config.get("instructions", "A test.")}
 
 
@@ -104,7 +110,9 @@ def listed(params):
     result = {"tools": page}
     if "ttl" in config:
         result["ttlMs"] = config["ttl"]
-    if number + 1 < len(pages):
+    if config.get("endless"):
+        result["nextCursor"] = str(int(cursor) + 1)
+    elif number + 1 < len(pages):
         result["nextCursor"] = str(number + 1)
     return result
 
@@ -114,16 +122,21 @@ def answer(message):
     if identity is None:
         return
     if method == "server/discover":
-        if era == "dies":
+        probe = config.get("probe")
+        if probe == "dies":
             sys.exit(1)
+        if probe == "silent":
+            return
+        if probe:
+            time.sleep(probe)
         if era == "new":
             send({"id": identity, "result": {"supportedVersions": ["2026-07-28"], **about(), **complete()}})
-        elif era == "old":
+        else:
             send({"id": identity, "error": {"code": -32601, "message": "Method not found"}})
     elif method == "initialize" and era != "new":
         version = config.get("version", params["protocolVersion"])
-        info = {"name": "scripted", "version": "1"}
-        send({"id": identity, "result": {"protocolVersion": version, "serverInfo": info, **about()}})
+        info = {} if config.get("bare") else {"serverInfo": {"name": "scripted", "version": "1"}}
+        send({"id": identity, "result": {"protocolVersion": version, **info, **about()}})
     elif method == "tools/list":
         send({"id": identity, "result": {**complete(), **listed(params)}})
     elif method == "subscriptions/listen" and "listen" in config:
@@ -141,11 +154,15 @@ def answer(message):
 
 
 def complete():
-    return {"resultType": "complete", "ttlMs": 3_600_000, "cacheScope": "private"} if era == "new" else {}
+    if era == "old" or config.get("bare"):
+        return {}
+    return {"resultType": "complete", "ttlMs": 3_600_000, "cacheScope": "private"}
 
 
 def call(identity, params):
     default = [{"result": {"content": [{"type": "text", "text": json.dumps(params.get("arguments"))}]}}]
+    sys.stderr.write("x" * config.get("flood", 0))
+    sys.stderr.flush()
     for step in config.get("calls", {}).get(params["name"], default):
         if "wait" in step:
             wait_for(step["wait"])
