@@ -25,10 +25,19 @@ _DEVICES = {"con", "prn", "aux", "nul", "conin$", "conout$"} | {
 }
 
 
-def resolve(path: str, roots: Sequence[Path], *, writing: bool, readable: Collection[Path] = ()) -> Path:
+def resolve(
+    path: str,
+    roots: Sequence[Path],
+    *,
+    writing: bool,
+    readable: Collection[Path] = (),
+    closed: Collection[Path] = (),
+) -> Path:
     """The real path that `path`, absolute or relative to the first root, names.
 
-    `readable` are files outside the roots that may be read all the same. `~` and variables are not expanded. Raises
+    `readable` are files outside the roots that may be read all the same, `closed` folders inside them that nothing
+    may touch: what was trusted and granted is kept in one, and a home folder may be a workspace. `~` and variables
+    are not expanded. Raises
     PathRefused for whatever leads out of the roots, into `.hel`, or, when writing, into git's own folder.
     """
     _refuse_malformed(path)
@@ -46,6 +55,8 @@ def resolve(path: str, roots: Sequence[Path], *, writing: bool, readable: Collec
         raise PathRefused(f"{path} is in {_HARNESS_FOLDER}, which tools may neither read nor write.")
     if _is_hard_link_into(real, [root / _HARNESS_FOLDER for root in real_roots]):
         raise PathRefused(f"{path} is the same file as one in {_HARNESS_FOLDER}, which tools may not touch.")
+    if _is_within(real, iter(closed)):
+        raise PathRefused(f"{path} is in the folder that keeps what was trusted, which tools may not touch.")
     if writing and (_names(real, _GIT_FOLDER) or _is_within(real, _git_folders(real_roots))):
         raise PathRefused(f"{path} belongs to git's own folder, which tools may not write: use git for that.")
     return real

@@ -3,19 +3,32 @@
 from __future__ import annotations
 
 import json
+import stat
 from pathlib import Path
 
 from hel_lsp.errors import ConfigError
 
+LIMIT = 4 << 20
+"""Bytes of a project file that are read."""
+
 
 def read_bytes(path: Path) -> bytes | None:
-    """The file's bytes, None where there is no such file. Raises ConfigError."""
+    """The file's bytes, None where there is no such file. Raises ConfigError.
+
+    A link to a device, or a file without end, is a fault of the project and must not take the memory.
+    """
     try:
-        return path.read_bytes()
+        if not stat.S_ISREG(path.stat().st_mode):
+            raise ConfigError(f"{path} is not a regular file.")
+        with path.open("rb") as file:
+            data = file.read(LIMIT + 1)
     except (FileNotFoundError, NotADirectoryError):
         return None
     except OSError as error:
         raise ConfigError(f"{path} cannot be read: {error.strerror}.") from error
+    if len(data) > LIMIT:
+        raise ConfigError(f"{path} is larger than {LIMIT >> 20} MiB, which no file of this kind is.")
+    return data
 
 
 def parse_json(path: Path, data: bytes) -> object:

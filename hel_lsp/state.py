@@ -14,7 +14,7 @@ def state_folder() -> Path:
     """`$HEL_STATE_DIR`, else `hel-lsp` in the platform's user state folder; made with mode 0700."""
     named = os.environ.get("HEL_STATE_DIR")
     if named:
-        folder = Path(named).expanduser()
+        folder = Path(named).expanduser().absolute()
     else:
         import platformdirs  # only where it is needed: the test and demo runs name a folder
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import secrets
 import time
 from collections.abc import Callable, Sequence
@@ -10,6 +11,7 @@ from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
+from hel_lsp import containment, textfile
 from hel_lsp.agent.compaction import Compaction, compact, limit
 from hel_lsp.agent.loop import Turn
 from hel_lsp.agent.person import SessionPerson
@@ -19,7 +21,7 @@ from hel_lsp.agent.session import Session
 from hel_lsp.agent.skills import LOADER, LoadSkill, Skill, read_skills, skills_text
 from hel_lsp.agent.store import SessionStore, StoredSession
 from hel_lsp.agent.undo import Undone, undo_turn
-from hel_lsp.errors import CommandError, ConfigError, TurnRunning
+from hel_lsp.errors import CommandError, ConfigError, ToolError, TurnRunning
 from hel_lsp.messages import AccessLevel, SystemMessage, TurnResult, UserMessage
 from hel_lsp.permissions.gate import Gate, Grants
 from hel_lsp.permissions.project import Policy, ProjectPolicy
@@ -30,6 +32,9 @@ from hel_lsp.tools.builtin import builtin_tools
 from hel_lsp.tools.deferred import Deferred, catalogue_text
 from hel_lsp.tools.spill import Spill
 from hel_lsp.tools.toolset import Toolset
+
+INSTRUCTIONS_LIMIT = 200_000
+"""Characters of AGENTS.md."""
 
 CANCEL_WAIT = 1.0
 """Seconds within which a cancelled turn has ended."""
@@ -315,9 +320,14 @@ def _instructions(root: Path | None) -> str:
     """The text of the folder's AGENTS.md; empty where there is none. Raises ConfigError."""
     if root is None:
         return ""
-    try:
-        return (root / "AGENTS.md").read_text(encoding="utf-8")
-    except FileNotFoundError:
+    file = root / "AGENTS.md"
+    if not os.path.lexists(file):
         return ""
-    except (OSError, ValueError) as error:
-        raise ConfigError(f"AGENTS.md cannot be read: {error}. Mend it or remove it.") from error
+    try:
+        # As for any other file that the model gets to see: a link may not lead out of the workspace.
+        text = textfile.read(containment.resolve(file.name, [root], writing=False)).text
+    except ToolError as error:
+        raise ConfigError(f"{file} cannot be used: {error.message} Mend it or remove it.") from error
+    if len(text) > INSTRUCTIONS_LIMIT:
+        raise ConfigError(f"{file} has more than {INSTRUCTIONS_LIMIT} characters, and goes along with every request.")
+    return text

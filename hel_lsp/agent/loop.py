@@ -279,6 +279,11 @@ class Turn:
                 result = await prepared.run()
             else:
                 result = ToolResult(ruling.reason, "rejected")
+        except (OSError, ValueError) as error:
+            # What the system refuses (a name too long, a full disk) fails this call and not the turn.
+            logger.warning("%s failed", call.name, exc_info=error)
+            kind = call.arguments
+            result = ToolResult(f"{call.name} failed: {error}", "failed")
         except HelError as error:
             fault = type(error).__name__
             kind = fault if isinstance(error, InvalidArguments | UnknownTool) else call.arguments

@@ -11,7 +11,7 @@ from pathlib import Path
 
 from hel_lsp.agent.agent import Agent, Ask
 from hel_lsp.cli.compose import Composition
-from hel_lsp.errors import ConfigError
+from hel_lsp.cli.terminal import printable, printable_line, workspace_folder
 from hel_lsp.local.approver import TerminalApprover
 from hel_lsp.local.workspace import FileWorkspace
 from hel_lsp.lsp.events import turn_result
@@ -33,28 +33,21 @@ EXIT_CODES: dict[StopReason, int] = {
 
 def run_ask(prompt: str, workspace: Path, access: AccessLevel | None, *, as_json: bool) -> int:
     """Run one turn and print its answer, or the whole of its result as JSON. Raises ConfigError."""
-    if not workspace.is_dir():
-        raise ConfigError(f"--workspace: {workspace} is no folder.")
-    result = asyncio.run(_turn(prompt, workspace.resolve(), access))
+    result = asyncio.run(_turn(prompt, workspace_folder(workspace), access))
     if as_json:
         print(json.dumps(turn_result(result)))
     elif result.text:
-        print(_encodable(result.text))
+        print(printable(result.text, sys.stdout))
     if result.error_message:
-        print(f"hel-lsp: {result.error_message}", file=sys.stderr)
+        print(f"hel-lsp: {printable(result.error_message, sys.stderr)}", file=sys.stderr)
     elif result.stop_reason != "end_turn":
         print(f"hel-lsp: the turn ended early: {result.stop_reason}.", file=sys.stderr)
     return EXIT_CODES[result.stop_reason]
 
 
-def _encodable(text: str) -> str:
-    """The text with what standard output cannot hold spelled out."""
-    return text.encode(sys.stdout.encoding, "backslashreplace").decode(sys.stdout.encoding)
-
-
 async def _turn(prompt: str, root: Path, access: AccessLevel | None) -> TurnResult:
     settings = Settings() if access is None else replace(Settings(), access=access)
-    workspace = FileWorkspace(root)
+    workspace = FileWorkspace(root, [state_folder()])
     agent = Agent(workspace, TerminalApprover(), Narration(), Composition(), settings, state_folder())
     try:
         session, number = agent.ask(Ask(prompt, root))
@@ -93,5 +86,5 @@ class Narration:
         self._say(message)
 
     def _say(self, text: str) -> None:
-        line = "".join(character if character.isprintable() else ascii(character)[1:-1] for character in text)
+        line = printable_line(text, sys.stderr)
         print(line if len(line) <= 200 else line[:199] + "…", file=sys.stderr, flush=True)

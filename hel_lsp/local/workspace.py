@@ -20,6 +20,7 @@ class FileWorkspace:
     """Implements the Workspace port on the folder `root`, a real path."""
 
     root: Path
+    closed: Sequence[Path] = ()
     _readable: set[Path] = field(default_factory=set[Path])
     _locks: WeakValueDictionary[Path, asyncio.Lock] = field(default_factory=WeakValueDictionary[Path, asyncio.Lock])
 
@@ -28,7 +29,7 @@ class FileWorkspace:
         return [self.root]
 
     def resolve(self, path: str, *, writing: bool = False) -> Path:
-        return containment.resolve(path, self.roots, writing=writing, readable=self._readable)
+        return containment.resolve(path, self.roots, writing=writing, readable=self._readable, closed=self.closed)
 
     def display(self, path: Path) -> str:
         return path.relative_to(self.root).as_posix() if path.is_relative_to(self.root) else path.as_posix()

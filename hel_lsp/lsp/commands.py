@@ -268,7 +268,7 @@ class Arguments:
 
 def _path(uri: str | None) -> Path | None:
     path = uri_to_path(uri) if uri is not None else None
-    return Path(path).resolve() if path is not None else None
+    return Path(path).resolve() if path is not None and "\0" not in path else None
 
 
 def _title(prompt: str) -> str:

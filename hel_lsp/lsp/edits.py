@@ -49,6 +49,7 @@ class EditorWorkspace:
     facts: ClientFacts = field(default_factory=ClientFacts)
     folders: list[Path] = field(default_factory=list[Path])
     fallback: Path | None = None
+    closed: Sequence[Path] = ()
     _readable: set[Path] = field(default_factory=set[Path])
     _locks: WeakValueDictionary[Path, asyncio.Lock] = field(default_factory=WeakValueDictionary[Path, asyncio.Lock])
 
@@ -61,7 +62,7 @@ class EditorWorkspace:
     def resolve(self, path: str, *, writing: bool = False) -> Path:
         if path.startswith(UNTITLED) and self.documents.find(path) is not None:
             return Path(path)
-        return containment.resolve(path, self.roots, writing=writing, readable=self._readable)
+        return containment.resolve(path, self.roots, writing=writing, readable=self._readable, closed=self.closed)
 
     def display(self, path: Path) -> str:
         for number, root in enumerate(self.roots):

@@ -157,7 +157,7 @@ class HelServer(GuardedServer):
             from hel_lsp.lsp.editor_tools import EditorTools
 
             folder = state_folder()
-            workspace = EditorWorkspace(self, self.documents, self._facts, self._folders)
+            workspace = EditorWorkspace(self, self.documents, self._facts, self._folders, closed=[folder])
             events = EditorEvents(self, folder, self._spawn, lambda: self._settings, self._facts)
             approver = EditorApprover(self, folder, self._facts, events.waiting, workspace.uri)
             extend = partial(EditorTools, self, workspace, self._facts.editor_tools)

@@ -51,15 +51,20 @@ class Grants:
         self._root = str(root or "")
 
     def cover(self, scope: str) -> bool:
-        return scope in self._session or scope in state.read_json(self._file).get(self._root, [])
+        return scope in self._session or scope in self._kept(state.read_json(self._file))
 
     def add(self, scope: str, approval: Approval) -> None:
         if approval == "allow_session":
             self._session.add(scope)
         elif approval == "allow_always":
             records = state.read_json(self._file)
-            records[self._root] = sorted({*records.get(self._root, []), scope})
+            records[self._root] = sorted({*self._kept(records), scope})
             state.write_json(self._file, records)
+
+    def _kept(self, records: dict[str, Any]) -> list[str]:
+        """This workspace's part of the file; nothing where somebody has damaged it."""
+        kept: object = records.get(self._root)
+        return [str(scope) for scope in cast("list[object]", kept)] if isinstance(kept, list) else []
 
 
 @dataclass

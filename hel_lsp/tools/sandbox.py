@@ -11,7 +11,8 @@ from __future__ import annotations
 import os
 import shutil
 import sys
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from hel_lsp import processes
@@ -130,6 +131,21 @@ class Sandbox:
             *("--setenv", "TMPDIR", "/tmp", "--setenv", "XDG_CACHE_HOME", "/tmp/.cache"),
             *("--chdir", str(_real(folder)), "--", *argv),
         ]
+
+    @contextmanager
+    def harness_closed(self) -> Generator[None]:
+        """Have a `.hel` in each root while a command runs: what is not there cannot be hidden, but could be made."""
+        made: list[Path] = []
+        for root in self._roots:
+            with suppress(OSError):  # it is there, or nobody can make it
+                (root / ".hel").mkdir()
+                made.append(root / ".hel")
+        try:
+            yield
+        finally:
+            for folder in made:
+                with suppress(OSError):  # the user has put something into it meanwhile
+                    folder.rmdir()
 
     def _mounts(self) -> Iterator[str]:
         yield from ("--tmpfs", "/run", "--tmpfs", "/tmp")

@@ -32,7 +32,7 @@ LINE = 400
 """Characters of a matching line."""
 
 CLOSED = ("--hidden", "--glob=!.git", "--glob=!.hel", "--iglob=!.hel")
-"""Hidden files are files; the harness's folder and git's are not for tools."""
+"""Hidden files are files; the harness's folder and git's are not for tools. Put last: the last glob wins."""
 
 
 def ripgrep() -> str:
@@ -106,7 +106,7 @@ class SearchFiles:
         buffers = await self._buffers(path, wanted.glob)
         globs = [f"--glob={wanted.glob}"] if wanted.glob else []
         here = {buffer.path for buffer in buffers}
-        command = ["--json", "--sort=path", *CLOSED, *globs, "--regexp", wanted.pattern, "--", str(path)]
+        command = ["--json", "--sort=path", *globs, *CLOSED, "--regexp", wanted.pattern, "--", str(path)]
         matches = [match for match in _matches(await _run_ripgrep(command, b"")) if match[0] not in here]
         for buffer in buffers:
             text = buffer.text.encode("utf-8", "surrogatepass")
@@ -131,7 +131,7 @@ _SEARCH = define("search_files", "Search the contents of files, open buffers as 
 
 async def _files(folder: Path, pattern: str) -> list[Path]:
     globs = [f"--glob={pattern}"] if pattern else []
-    output = await _run_ripgrep(["--files", "--null", *CLOSED, *globs, "--", str(folder)], b"")
+    output = await _run_ripgrep(["--files", "--null", *globs, *CLOSED, "--", str(folder)], b"")
     return [Path(name.decode("utf-8", "surrogateescape")) for name in output.split(b"\0") if name]
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
+from contextlib import nullcontext
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -70,12 +71,13 @@ class Bash:
     async def _run(self, wanted: _Bash, sandboxed: bool) -> ToolResult:
         limit = wanted.timeout or self.settings.timeout
         argv = [self.shell, "-c", wanted.command]
-        finished = await processes.run(
-            self.sandbox.wrap(argv, self.root) if sandboxed else argv,
-            folder=self.root,
-            environment=self._environment(),
-            timeout=limit,
-        )
+        with self.sandbox.harness_closed() if sandboxed else nullcontext():
+            finished = await processes.run(
+                self.sandbox.wrap(argv, self.root) if sandboxed else argv,
+                folder=self.root,
+                environment=self._environment(),
+                timeout=limit,
+            )
         status = f"exit code {finished.code}"
         if finished.code is None:
             status = f"stopped after {limit:g} s, with everything it had started"
