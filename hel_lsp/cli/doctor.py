@@ -6,6 +6,7 @@ import asyncio
 import hashlib
 import os
 import platform
+import sys
 import tempfile
 import time
 from collections.abc import AsyncIterator, Iterator, Sequence
@@ -17,6 +18,7 @@ from typing import Any, Literal
 import hel_lsp
 from hel_lsp.agent.skills import read_skills
 from hel_lsp.cli.compose import Composition
+from hel_lsp.cli.terminal import printable_line, workspace_folder
 from hel_lsp.errors import ConfigError, FileRefused, ModelError
 from hel_lsp.jsonfile import read_bytes
 from hel_lsp.mcp.config import read_servers
@@ -53,17 +55,15 @@ class Finding:
 
 def run_doctor(workspace: Path) -> int:
     """Print what is found, as it is found; 0 when there is no problem, else 1. Raises ConfigError."""
-    if not workspace.is_dir():
-        raise ConfigError(f"--workspace: {workspace} is no folder.")
-    return asyncio.run(_report(workspace.resolve()))
+    return asyncio.run(_report(workspace_folder(workspace)))
 
 
 async def _report(root: Path) -> int:
     problems = 0
     async for finding in _findings(root):
         problems += finding.kind == "problem"
-        text = "".join(character if character.isprintable() else " " for character in finding.text)
-        print(f"{finding.kind:<8} {finding.what}: {text}", flush=True)
+        line = f"{finding.kind:<8} {finding.what}: {finding.text}"
+        print(printable_line(line, sys.stdout), flush=True)
     print("Everything that was looked at works." if not problems else f"{problems} to mend.")
     return 1 if problems else 0
 

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import get_args
 
 import hel_lsp
+from hel_lsp.cli.terminal import printable
 from hel_lsp.errors import HelError
 from hel_lsp.messages import AccessLevel
 from hel_lsp.settings import Settings
@@ -25,26 +26,40 @@ def main(arguments: Sequence[str] | None = None) -> int:
         format="%(asctime)s %(levelname)s %(name)s: %(message)s",
     )
     try:
-        if options.command == "demo":
-            from hel_lsp.demo import run_demo  # each command imports what it needs, and the server nothing of these
-
-            return run_demo(live=options.live)
-        if options.command == "ask":
-            from hel_lsp.cli.ask import run_ask  # as above
-
-            return run_ask(options.prompt, options.workspace, options.access, as_json=options.json)
-        if options.command == "doctor":
-            from hel_lsp.cli.doctor import run_doctor  # as above
-
-            return run_doctor(options.workspace)
-        if options.command == "verify":
-            from hel_lsp.cli.verify import run_verify  # as above
-
-            return run_verify(options.log)
-        return _serve(options.tcp, options.host)
+        code = _run(options)
+        if sys.stdout is not None:  # a process without a console has none
+            sys.stdout.flush()
+        return code
     except HelError as error:
-        print(f"hel-lsp: {error.message}", file=sys.stderr)
+        print(f"hel-lsp: {printable(error.message, sys.stderr)}", file=sys.stderr)
         return 2
+    except BrokenPipeError:
+        # Whoever read the output wants no more; what is left of it must not fail once more at the end of the process.
+        if sys.stdout is not None:
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 1
+    except KeyboardInterrupt:
+        return 130
+
+
+def _run(options: argparse.Namespace) -> int:
+    if options.command == "demo":
+        from hel_lsp.demo import run_demo  # each command imports what it needs, and the server nothing of these
+
+        return run_demo(live=options.live)
+    if options.command == "ask":
+        from hel_lsp.cli.ask import run_ask  # as above
+
+        return run_ask(options.prompt, options.workspace, options.access, as_json=options.json)
+    if options.command == "doctor":
+        from hel_lsp.cli.doctor import run_doctor  # as above
+
+        return run_doctor(options.workspace)
+    if options.command == "verify":
+        from hel_lsp.cli.verify import run_verify  # as above
+
+        return run_verify(options.log)
+    return _serve(options.tcp, options.host)
 
 
 def _serve(port: int | None, host: str) -> int:

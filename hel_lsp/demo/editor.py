@@ -14,6 +14,8 @@ from lsprotocol import types
 from pygls.lsp.client import LanguageClient
 
 import hel_lsp
+from hel_lsp.local.approver import chosen, read_line, shown
+from hel_lsp.platforms import spawn_options
 from hel_lsp.tools.lines import position_to_offset
 
 Ask = Callable[[str, Sequence[str]], Awaitable[str | None]]
@@ -28,6 +30,7 @@ class DemoEditor:
         self._uri = ""
         self._version = 0
         self._ask = ask
+        self._answer: asyncio.Future[str | None] | None = None
         self._hear = hear
         self._client = LanguageClient("hel-lsp-demo", hel_lsp.__version__)
         # pygls notes things on a handler, which a bound method does not take.
@@ -41,7 +44,9 @@ class DemoEditor:
     ) -> None:
         """Start the server on `folder` with `settings`, and `environment` on top of this process's own."""
         await self._client.start_io(  # pyright: ignore[reportUnknownMemberType] # pygls leaves its types open
-            sys.executable, "-m", "hel_lsp", env={**os.environ, **environment}
+            *(sys.executable, "-m", "hel_lsp"),
+            env={**os.environ, **environment},
+            **spawn_options(),  # in a group of its own: Ctrl-C is for this process, which then shuts the server down
         )
         await self._client.initialize_async(
             types.InitializeParams(
@@ -73,6 +78,8 @@ class DemoEditor:
 
     async def stop(self) -> None:
         """Shut the server down and wait until its process has ended."""
+        if self._answer is not None:
+            self._answer.cancel()  # pygls fails at the end of the server where a request of it is still open
         await self._client.shutdown_async(None)
         self._client.exit(None)
         await self._client.stop()
@@ -94,7 +101,13 @@ class DemoEditor:
         return types.ApplyWorkspaceEditResult(applied=True)
 
     async def _question(self, params: types.ShowMessageRequestParams) -> types.MessageActionItem | None:
-        title = await self._ask(params.message, [action.title for action in params.actions or []])
+        self._answer = asyncio.ensure_future(
+            self._ask(params.message, [action.title for action in params.actions or []])
+        )
+        try:
+            title = await self._answer
+        except asyncio.CancelledError:
+            title = None
         return types.MessageActionItem(title) if title is not None else None
 
     def _message(self, params: types.ShowMessageParams) -> None:
@@ -114,8 +127,14 @@ def _plain(value: Any) -> Any:
 
 
 async def answer_in_terminal(message: str, actions: Sequence[str]) -> str | None:
-    """Put a question to the person at the terminal; anything but a listed number is no answer."""
-    print(f"\n? {message.replace(' ⏎ ', chr(10) + '    ')}")
-    print("  " + "   ".join(f"[{number}] {title}" for number, title in enumerate(actions, 1)))
-    chosen = await asyncio.to_thread(input, "  > ")
-    return actions[int(chosen) - 1] if chosen.isdigit() and 0 < int(chosen) <= len(actions) else None
+    """Put a question to the person at the terminal until one of its numbers is the answer; Ctrl-D is none."""
+    print(shown(message, actions))
+    while True:
+        print("  > ", end="", flush=True)
+        answer = await read_line(sys.stdin)
+        if not answer:
+            print()
+            return None
+        if (action := chosen(answer, actions)) is not None:
+            return action
+        print(f"  Type a number from 1 to {len(actions)}.")

@@ -13,6 +13,8 @@ from typing import Any
 from hel_lsp.demo import task
 from hel_lsp.demo.editor import DemoEditor, answer_in_terminal
 from hel_lsp.demo.scripted_model import ScriptedModel
+from hel_lsp.mcp.text import harmless
+from hel_lsp.permissions.question import lines
 
 CONSENT = ("Trust", "Allow once")
 """What the demo answers by itself where nobody is at the terminal."""
@@ -60,7 +62,7 @@ def _introduce(folder: Path, model: ScriptedModel | None) -> None:
 
 async def _consent(message: str, actions: Sequence[str]) -> str | None:
     answer = next((title for title in CONSENT if title in actions), None)
-    print("\n? " + message.replace(" ⏎ ", "\n    "))
+    print("\n? " + "\n    ".join(lines(message)))
     print(f"  [{'] ['.join(actions)}]  →  {answer}")
     return answer
 
@@ -79,7 +81,7 @@ class Narrator:
         if kind == "text":
             if not self._streaming:
                 print("\n  model: ", end="")
-            print(event["delta"], end="", flush=True)
+            print(harmless(event["delta"]), end="", flush=True)
         elif self._streaming:
             print()
         self._streaming = kind == "text"
@@ -90,7 +92,7 @@ class Narrator:
         elif kind == "edit":
             print(f"         edit +{event['added']} −{event['removed']}, applied: {event['applied']}")
         elif kind == "notice":
-            print(f"  note   {event['message']}")
+            print(f"  note   {harmless(event['message'])}")
 
     def _tell_requests(self) -> None:
         if self._model is None:
@@ -126,6 +128,8 @@ def _conclude(text: str, narrator: Narrator, calls: Sequence[str], result: Any) 
         print(f"\nMCP tool definitions: {sent} bytes sent in all requests, {undeferred} without deferred loading.")
         print("(The inventory has two small tools. With the tools of 22 common servers it is 1.4 MB a request.)")
     outcome = "as asked" if text == task.EXPECTED else "not what was asked for"
+    if result["error"] is not None:
+        print(f"\n{harmless(result['error']['message'])}")
     print(f"\nThe turn ended ({result['stopReason']}); config.ini is {outcome}.")
 
 

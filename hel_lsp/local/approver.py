@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
+import os
 import sys
 import threading
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import TextIO
 
+from hel_lsp.permissions.question import lines, spelled
 from hel_lsp.ports import Question
 
 
@@ -24,43 +28,63 @@ class TerminalApprover:
 
     async def ask(self, question: Question) -> str | None:
         async with self._turn:
-            self._say(f"\n? {question.message.replace(' ⏎ ', chr(10) + '    ')}")
             if not (self.source.isatty() and self.output.isatty()):
+                self._say(f"\n? {_indented(question.message)}")
                 self._say("  There is no terminal to ask in, so the answer is no.")
                 return None
             if question.detail:
-                self._say(question.detail)
-            self._say("  " + "   ".join(f"[{number}] {title}" for number, title in enumerate(question.actions, 1)))
+                self._say("\n" + "\n".join(spelled(line) for line in question.detail.split("\n")))
+            self._say(shown(question.message, question.actions))
             self.output.write("  > ")
             self.output.flush()
-            chosen = (await self._line()).strip()
-        if chosen.isascii() and chosen.isdigit() and 0 < int(chosen) <= len(question.actions):
-            return question.actions[int(chosen) - 1]
-        return None
+            return chosen(await read_line(self.source), question.actions)
 
     async def open(self, url: str) -> bool:
-        self._say(f"\n  Open this page in your browser: {url}")
+        self._say(f"\n  Open this page in your browser: {spelled(url)}")
         return self.output.isatty()
 
-    async def _line(self) -> str:
-        """The next line, read on a thread that does not keep the process from ending."""
-        loop = asyncio.get_running_loop()
-        line: asyncio.Future[str] = loop.create_future()
-
-        def read() -> None:
-            text = self.source.readline()
-            if not loop.is_closed():
-                loop.call_soon_threadsafe(lambda: None if line.done() else line.set_result(text))
-
-        threading.Thread(target=read, daemon=True).start()
-        return await line
-
     def _say(self, text: str) -> None:
-        print(_printable(text), file=self.output, flush=True)
+        print(text, file=self.output, flush=True)
 
 
-def _printable(text: str) -> str:
-    """The text with control characters spelled out: none of them may move the cursor over what is asked."""
-    return "".join(
-        character if character.isprintable() or character in "\n\t" else ascii(character)[1:-1] for character in text
-    )
+def shown(question: str, actions: Sequence[str]) -> str:
+    """A question and its numbered actions as a terminal shows them."""
+    numbered = "   ".join(f"[{number}] {spelled(title)}" for number, title in enumerate(actions, 1))
+    return f"\n? {_indented(question)}\n  {numbered}"
+
+
+async def read_line(source: TextIO) -> str:
+    """The next line that is typed, "" at the end of the input.
+
+    It is read on a thread that keeps neither a cancelled caller waiting nor the process from ending, and past the
+    buffer of `source`, whose lock would be held at the end of the process.
+    """
+    loop = asyncio.get_running_loop()
+    line: asyncio.Future[str] = loop.create_future()
+
+    def answer(text: str) -> None:
+        if not line.done():
+            line.set_result(text)
+
+    def read() -> None:
+        try:
+            text = os.read(source.fileno(), 4096).decode(errors="replace")
+        except OSError:  # the terminal is gone
+            text = ""
+        with contextlib.suppress(RuntimeError):  # the loop has ended in the meantime
+            loop.call_soon_threadsafe(answer, text)
+
+    threading.Thread(target=read, daemon=True).start()
+    return await line
+
+
+def chosen(answer: str, actions: Sequence[str]) -> str | None:
+    """The action whose number was typed."""
+    number = answer.strip()
+    if number.isascii() and number.isdigit() and 0 < int(number[:6]) <= len(actions):
+        return actions[int(number[:6]) - 1]
+    return None
+
+
+def _indented(message: str) -> str:
+    return "\n    ".join(spelled(line) for line in lines(message))

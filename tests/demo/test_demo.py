@@ -49,6 +49,67 @@ def test_in_a_terminal_it_asks_and_a_rejected_edit_is_not_made():
     assert "→ port=8437" not in shown
 
 
+def at_the_first_question() -> tuple[subprocess.Popen[bytes], int, str]:
+    """The demo at a terminal of its own, which passes Ctrl-C on as a signal."""
+    person, terminal = pty.openpty()
+    script = f"import fcntl, os, termios; fcntl.ioctl(0, termios.TIOCSCTTY, 0); os.execv({COMMAND[0]!r}, {COMMAND!r})"
+    process = subprocess.Popen(
+        [sys.executable, "-c", script], stdin=terminal, stdout=terminal, stderr=terminal, start_new_session=True
+    )
+    os.close(terminal)
+    return process, person, read_until(person, "", "  > ", 1)
+
+
+def rest(terminal: int) -> str:
+    shown = ""
+    try:
+        while part := os.read(terminal, 1 << 16):
+            shown += part.decode()
+    except OSError:  # how Linux tells that nobody has the terminal open any more
+        pass
+    os.close(terminal)
+    return shown
+
+
+def test_ctrl_c_at_a_question_ends_the_demo_at_once():
+    process, person, _ = at_the_first_question()
+    os.write(person, b"\x03")
+    assert process.wait(30) == 130
+    assert rest(person).strip() in ("", "^C")
+
+
+def test_an_answer_that_is_no_number_is_asked_again_and_ctrl_d_is_a_no():
+    process, person, shown = at_the_first_question()
+    os.write(person, b"yes\n")
+    shown = read_until(person, shown, "  > ", 2)
+    assert "Type a number from 1 to 2." in shown
+    os.write(person, b"\x04")
+    shown = read_until(person, shown, "  > ", 3)  # the edit: without trust there is no call of the server to ask about
+    os.write(person, b"\x04")
+    shown = read_until(person, shown, "The turn ended", 1)
+    assert process.wait(30) == 0
+    assert "Traceback" not in shown
+    assert "config.ini is not what was asked for" in shown
+    os.close(person)
+
+
+def test_live_without_a_model_says_why_the_turn_failed():
+    nothing = dict.fromkeys(
+        ("HEL_BASE_URL", "HEL_MODEL", "HEL_API_KEY", "OPENAI_API_KEY", "DEEPSEEK_API_KEY", "ANTHROPIC_API_KEY"), ""
+    )
+    ran = subprocess.run(
+        [*COMMAND, "--live"],
+        capture_output=True,
+        text=True,
+        stdin=subprocess.DEVNULL,
+        timeout=100,
+        env=os.environ | nothing,
+        check=False,
+    )
+    assert ran.returncode == 1
+    assert "HEL_MODEL" in ran.stdout
+
+
 def read_until(terminal: int, shown: str, mark: str, count: int) -> str:
     while shown.count(mark) < count or (mark == "The turn ended" and not shown.rstrip().endswith(".")):
         shown += os.read(terminal, 1 << 16).decode()
