@@ -85,6 +85,13 @@ export class Editor {
     await this.pick(title);
   }
 
+  /** Opens a file of the workspace by its name. */
+  async openFile(name: string): Promise<void> {
+    await this.page.keyboard.press("F1");
+    await this.input.fill(name);
+    await this.pick(name);
+  }
+
   /** Runs `Hel: Ask…` and types the prompt. */
   async ask(prompt: string): Promise<void> {
     await this.run("Hel: Ask…");
