@@ -52,7 +52,7 @@ def test_in_a_terminal_it_asks_and_a_rejected_edit_is_not_made():
 def at_the_first_question() -> tuple[subprocess.Popen[bytes], int, str]:
     """The demo at a terminal of its own, which passes Ctrl-C on as a signal."""
     person, terminal = pty.openpty()
-    script = f"import fcntl, os, signal, termios; signal.signal(signal.SIGINT, signal.SIG_DFL); fcntl.ioctl(0, termios.TIOCSCTTY, 0); os.execv({COMMAND[0]!r}, {COMMAND!r})"
+    script = f"import fcntl, os, signal, termios; signal.signal(signal.SIGINT, signal.SIG_DFL); fcntl.ioctl(0, termios.TIOCSCTTY, 0); os.execv({COMMAND[0]!r}, {COMMAND!r})"  # noqa: E501
     process = subprocess.Popen(
         [sys.executable, "-c", script], stdin=terminal, stdout=terminal, stderr=terminal, start_new_session=True
     )
