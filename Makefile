@@ -11,7 +11,8 @@ demo: $(READY)
 	$(BIN)/hel-lsp demo
 
 test: $(READY)
-	$(BIN)/pytest -n auto
+	$(BIN)/pytest -n auto --ignore tests/lsp/test_soak.py
+	$(BIN)/pytest tests/lsp/test_soak.py # by itself: it measures handles and memory
 
 check: $(READY)
 	$(BIN)/ruff check

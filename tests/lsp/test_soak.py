@@ -23,7 +23,7 @@ from tests.lsp.meeting import Meeting
 from tests.lsp.soak import Measured, Soak
 from tests.lsp.soak_turns import KINDS, killed, mcp_answers
 
-TURNS = int(os.environ.get("HEL_SOAK_TURNS", "30"))
+TURNS = int(os.environ.get("HEL_SOAK_TURNS", "150"))
 SEED = int(os.environ.get("HEL_SOAK_SEED", "20261130"))
 WARM_UP = 20
 LIFE = 150
