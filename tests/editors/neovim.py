@@ -145,7 +145,8 @@ class Neovim:
         self._messages: queue.Queue[list[Any] | None] = queue.Queue()
         self._replies: dict[int, tuple[Any, Any]] = {}
         self._last_request = 0
-        threading.Thread(target=self._read, daemon=True).start()
+        self._reader = threading.Thread(target=self._read, daemon=True)
+        self._reader.start()
         channel = self.request("nvim_get_api_info")[0]
         self.request("nvim_ui_attach", columns, lines, {"rgb": True, "ext_linegrid": True})
         self.lua(
@@ -171,6 +172,7 @@ class Neovim:
         assert self._process.stdin is not None
         assert self._process.stdout is not None
         self._process.stdin.close()
+        self._reader.join()  # it sees the end of the output after the process is gone, and needs it open until then
         self._process.stdout.close()
 
     @property
