@@ -14,7 +14,7 @@ import pytest
 
 from hel_lsp.demo.scripted_model import ScriptedModel
 from tests.lsp.agent import agent, call, say, tool_results
-from tests.lsp.editor import Command, Editor
+from tests.lsp.editor import FRESH, Command, Editor
 from tests.lsp.personalities import NEVER
 from tests.mcp.workspace import scripted, until
 
@@ -118,7 +118,7 @@ def hang_up(editor: Editor) -> None:
 @pytest.mark.parametrize("state", STATES)
 async def test_nobody_outlives_an_editor_that_is_killed(scene: Scene, state: str) -> None:
     scene.lay_out(children=1)
-    async with agent(scene.folder, replies(state)) as (editor, _):
+    async with agent(scene.folder, replies(state), command=FRESH) as (editor, _):
         asked = await reach(state, scene, editor)
         processes = [psutil.Process(editor.process.pid), *await scene.processes()]
         assert len(processes) == 3
@@ -132,7 +132,7 @@ async def test_nobody_outlives_an_editor_that_is_killed(scene: Scene, state: str
 @pytest.mark.parametrize("state", STATES)
 async def test_no_server_outlives_the_agent_that_is_killed(scene: Scene, state: str) -> None:
     scene.lay_out(stays=True, deaf=True)
-    async with agent(scene.folder, replies(state)) as (editor, _):
+    async with agent(scene.folder, replies(state), command=FRESH) as (editor, _):
         asked = await reach(state, scene, editor)
         processes = await scene.processes()
         editor.process.kill()

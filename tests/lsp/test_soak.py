@@ -18,7 +18,7 @@ import psutil
 import pytest
 
 from hel_lsp.demo.scripted_model import ScriptedModel
-from tests.lsp.editor import Editor
+from tests.lsp.editor import FRESH, Editor
 from tests.lsp.meeting import Meeting
 from tests.lsp.soak import Measured, Soak
 from tests.lsp.soak_turns import KINDS, killed, mcp_answers
@@ -76,7 +76,7 @@ async def live(soak: Soak, turns: int, environment: dict[str, str], *, kill: boo
     options: dict[str, Any] = {"mcp": {"startWait": 60}, "tools": {"bash": {"sandbox": sandbox}}}
     events = {"hel": {"events": True}}
     async with Editor.started(
-        workspace=soak.root, environment=environment, options=options, experimental=events
+        command=FRESH, workspace=soak.root, environment=environment, options=options, experimental=events
     ) as editor:
         await soak.begin(editor)
         measured: list[Measured] = []
