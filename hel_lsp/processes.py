@@ -8,7 +8,6 @@ from asyncio.subprocess import SubprocessStreamProtocol
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import cast
 
 from hel_lsp import platforms
 
@@ -88,12 +87,9 @@ async def run(
             group.kill()
             await asyncio.wait(reading, timeout=LAST_WORDS)
     finally:
-        # Terminating first: it looks up the descendants that left the group.
-        group.terminate()
-        group.kill()
-        group.close()
         for task in (*reading, feeding):
             task.cancel()
+        await _end(child, group, pipes)
     return Finished(code, stdout, stderr)
 
 
@@ -121,10 +117,20 @@ async def _started(
         # By itself asyncio would end the command alone, and wait for whatever that has started by now.
         await asyncio.wait({starting})
         if starting.exception() is None:
-            group = platforms.process_group(starting.result()[0].get_pid())
-            group.kill()
-            group.close()
+            child, pipes = starting.result()
+            await _end(child, platforms.process_group(child.get_pid()), pipes)
         raise
+
+
+async def _end(child: asyncio.SubprocessTransport, group: platforms.ProcessGroup, pipes: _Pipes) -> None:
+    """Kill what is left of a group, and see its leader gone where that does not take long."""
+    group.terminate()  # at first: it looks up the descendants that left the group
+    group.kill()
+    group.close()
+    with contextlib.suppress(TimeoutError):
+        async with asyncio.timeout(LAST_WORDS):
+            await pipes.exited.wait()
+    child.close()
 
 
 class _Pipes(SubprocessStreamProtocol):
@@ -133,16 +139,10 @@ class _Pipes(SubprocessStreamProtocol):
     def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
         super().__init__(limit=_CHUNK, loop=loop)
         self.exited = asyncio.Event()
-        self._later = loop.call_later
-
-    def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        super().connection_made(transport)
-        self._child = cast("asyncio.SubprocessTransport", transport)
 
     def process_exited(self) -> None:
         super().process_exited()
         self.exited.set()
-        self._later(LAST_WORDS, self._child.close)
 
 
 async def _feed(stream: asyncio.StreamWriter | None, data: bytes) -> None:

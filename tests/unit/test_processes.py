@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import os
 import time
+import warnings
 from pathlib import Path
 
 import psutil
 import pytest
 
 from hel_lsp import processes
+from tests.lsp.meeting import Meeting
 
 pytestmark = pytest.mark.skipif(os.name == "nt", reason="runs a POSIX shell")
 
@@ -41,3 +44,19 @@ async def test_a_cancel_while_a_command_is_starting_ends_what_it_has_started_by_
     mine = [child for child in psutil.Process().children(recursive=True) if child.status() != psutil.STATUS_ZOMBIE]
     _, alive = await asyncio.to_thread(psutil.wait_procs, mine, 10)
     assert alive == []
+
+
+def test_a_cancel_of_a_running_command_comes_back_when_that_is_gone(tmp_path: Path) -> None:
+    async def cancel() -> None:
+        async with Meeting() as meeting:
+            running = asyncio.create_task(run(f"sleep 1000 & {meeting.command(tmp_path)}", tmp_path))
+            guest = await meeting.arrived()
+            running.cancel()
+            await asyncio.wait({running})
+            guest.let_go()
+
+    with warnings.catch_warnings(record=True) as warned:
+        warnings.simplefilter("always")
+        asyncio.run(cancel())
+        gc.collect()
+    assert [str(warning.message) for warning in warned] == []
