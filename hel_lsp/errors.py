@@ -51,7 +51,14 @@ class UnknownTool(ToolError):
 
 
 class NotLoaded(UnknownTool):
-    """The tool is in the catalogue, and its definition has not been sent to the model yet."""
+    """The tool is in the catalogue, and its definition has not been sent to the model yet.
+
+    `loaded` names it where the next request has it.
+    """
+
+    def __init__(self, message: str, loaded: tuple[str, ...] = ()) -> None:
+        super().__init__(message)
+        self.loaded = loaded
 
 
 class MatchError(ToolError):

@@ -43,11 +43,12 @@ class ToolCall:
 
 @dataclass(frozen=True, slots=True)
 class ToolResult:
-    """What a call came to, as the model reads it."""
+    """What a call came to, as the model reads it; `loaded` are tools whose definitions come with the next request."""
 
     text: str
     status: CallStatus = "completed"
     edit: EditOutcome | None = None
+    loaded: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,10 +76,11 @@ class AssistantMessage:
 
 @dataclass(frozen=True, slots=True)
 class ToolMessage:
-    """The result of the call with `call_id`, in the history."""
+    """The result of the call with `call_id`, in the history, and the tools that it loaded."""
 
     call_id: str
     text: str
+    loaded: tuple[str, ...] = ()
 
 
 Message = SystemMessage | UserMessage | AssistantMessage | ToolMessage

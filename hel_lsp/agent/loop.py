@@ -16,7 +16,7 @@ from dataclasses import dataclass, field, replace
 
 from hel_lsp.agent.compaction import compact, fill, tokens
 from hel_lsp.agent.session import Session
-from hel_lsp.errors import HelError, InvalidArguments, PromptTooLong, UnknownTool
+from hel_lsp.errors import HelError, InvalidArguments, NotLoaded, PromptTooLong, UnknownTool
 from hel_lsp.messages import (
     Approval,
     AssistantMessage,
@@ -244,7 +244,7 @@ class Turn:
                 results[index] = self._finish(call, CANCELLED, None), None
             result, decision = results[index]
             self.reports.append(CallReport(call.name, result.status, decision))
-            self.session.add(ToolMessage(call.id, result.text))
+            self.session.add(ToolMessage(call.id, result.text, result.loaded))
 
     def _groups(self, calls: Sequence[ToolCall]) -> list[list[int]]:
         """Neighbouring reads run together; whatever changes something runs alone, in the order asked."""
@@ -287,7 +287,8 @@ class Turn:
         except HelError as error:
             fault = type(error).__name__
             kind = fault if isinstance(error, InvalidArguments | UnknownTool) else call.arguments
-            result = ToolResult(error.message, "failed")
+            loaded = error.loaded if isinstance(error, NotLoaded) else ()
+            result = ToolResult(error.message, "failed", loaded=loaded)
         self._note_failure(call.name, kind)
         if running:
             try:
@@ -319,7 +320,7 @@ class Turn:
             decision=decision,
             fault=fault or None,
         )
-        return ToolResult(self.session.spill.shorten(result.text), result.status, result.edit)
+        return replace(result, text=self.session.spill.shorten(result.text))
 
     def _log_edit(self, outcome: EditOutcome) -> None:
         """What became of an edit, with the hashes of the text before and after instead of the text."""

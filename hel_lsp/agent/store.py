@@ -141,8 +141,12 @@ _BINARY = getattr(os, "O_BINARY", 0)  # Windows would turn every \n into \r\n
 
 
 def to_json(message: Message) -> dict[str, Any]:
+    """All of a message but what it loaded: a resume starts with nothing loaded."""
     role = {UserMessage: "user", AssistantMessage: "assistant", ToolMessage: "tool", SystemMessage: "system"}
-    return {"role": role[type(message)], **{key: value for key, value in asdict(message).items() if value}}
+    return {
+        "role": role[type(message)],
+        **{key: value for key, value in asdict(message).items() if value and key != "loaded"},
+    }
 
 
 def from_json(fields: dict[str, Any]) -> Message:
@@ -155,7 +159,7 @@ def from_json(fields: dict[str, Any]) -> Message:
             calls = tuple(ToolCall(**call) for call in rest.pop("tool_calls", ()))
             return AssistantMessage(**{"text": "", **rest}, tool_calls=calls)
         case "tool":
-            return ToolMessage(**{"text": "", **rest})
+            return ToolMessage(rest["call_id"], rest.get("text", ""))
         case other:
             raise ValueError(f"no message has the role {other!r}")
 

@@ -1,5 +1,8 @@
 """A request as the messages format has it: the same messages are the same blocks, and few of them.
 
+A tool that the conversation loaded is marked as deferred, and the result that tells of it refers to it: the provider
+shows its definition there and not before the messages, so what came before them stays as it was.
+
 The provider keeps what it has read up to a block that is marked, and finds it again in a request that begins with the
 same blocks; the marks themselves do not count. So the marks move with the conversation while its blocks stay: one is
 on the system text, behind the tools; one on the last block; and one where the request before this one had its last,
@@ -12,7 +15,7 @@ import dataclasses
 import json
 import math
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, cast
 
@@ -40,17 +43,21 @@ _MARKED_MESSAGES = 2
 class Dialect:
     """What endpoints disagree on. It starts with what most take and changes when one complains.
 
+    `deferring`: tools are deferred and referred to; models and gateways that are older than this do not know it.
     `old_reasoning`: reasoning of earlier turns goes along. A conversation that another model began has signatures
     that the endpoint does not know; that of the turn under way it has signed itself, and wants back.
     """
 
     cache_marks: bool = True
+    deferring: bool = True
     old_reasoning: bool = True
 
     def adapted(self, complaint: str) -> Dialect:
         """The dialect for an endpoint that says `complaint` of this one; the same where it names nothing of it."""
         if re.search(r"\bcache_control\b", complaint):
             return dataclasses.replace(self, cache_marks=False)
+        if re.search(r"\bdefer_loading\b|\btool_reference\b", complaint):
+            return dataclasses.replace(self, deferring=False)
         if re.search(r"\bsignature\b|\bthinking\b.{0,40}\bblock", complaint):
             return dataclasses.replace(self, old_reasoning=False)
         return self
@@ -66,25 +73,37 @@ def request_body(request: ModelRequest, model: str, settings: ModelSettings, dia
     if settings.temperature is not None:
         body["temperature"] = settings.temperature
     body.update({name: value for name, value in (settings.extra_body or {}).items() if name not in _OURS})
+    deferred = _deferred(request) if dialect.deferring else frozenset[str]()
     if request.tools:
-        body["tools"] = [_tool(tool) for tool in request.tools]
+        body["tools"] = [_tool(tool, deferred) for tool in request.tools]
     texts = [message.text for message in request.messages if isinstance(message, SystemMessage)]
     if system := _text("\n\n".join(texts)):
         body["system"] = [{**system[0], **_MARK}] if dialect.cache_marks else system
-    body["messages"] = _messages(request.messages, dialect)
+    body["messages"] = _messages(request.messages, deferred, dialect)
     return json.dumps(body, ensure_ascii=False, separators=(",", ":")).encode("utf-8", "replace")
 
 
-def _tool(tool: ToolDefinition) -> Mapping[str, Any]:
-    return {"name": tool.name, "description": tool.description, "input_schema": tool.parameters}
+def _deferred(request: ModelRequest) -> frozenset[str]:
+    """The tools of the request that one of its messages loaded. Others are not: nothing would refer to them."""
+    loaded = {name for message in request.messages if isinstance(message, ToolMessage) for name in message.loaded}
+    return frozenset(tool.name for tool in request.tools if tool.name in loaded)
+
+
+def _tool(tool: ToolDefinition, deferred: Collection[str]) -> Mapping[str, Any]:
+    definition = {"name": tool.name, "description": tool.description, "input_schema": tool.parameters}
+    return {**definition, "defer_loading": True} if tool.name in deferred else definition
 
 
 # ------------------------------------------------------------------ messages
 
 
-def _messages(history: Sequence[Message], dialect: Dialect) -> list[Mapping[str, Any]]:
-    """The messages with roles that take turns: neighbours of one role become one, so all results of a reply do."""
+def _messages(history: Sequence[Message], deferred: Collection[str], dialect: Dialect) -> list[Mapping[str, Any]]:
+    """The messages with roles that take turns: neighbours of one role become one, so all results of a reply do.
+
+    Results come first in theirs. What one says beside its references follows them all.
+    """
     ids = _CallIds()
+    after_results: list[Block] = []
     prompts = [index for index, message in enumerate(history) if isinstance(message, UserMessage)]
     turn = prompts[-1] if prompts else 0
     merged: list[tuple[str, list[Block]]] = []
@@ -94,14 +113,19 @@ def _messages(history: Sequence[Message], dialect: Dialect) -> list[Mapping[str,
                 continue
             case UserMessage(text):
                 role, blocks = "user", _text(text)
-            case ToolMessage(call_id, text):
-                role, blocks = "user", [_result(ids.of_result(call_id), text)]
+            case ToolMessage(call_id, text, loaded):
+                names = [name for name in loaded if name in deferred]
+                role, blocks = "user", [_result(ids.of_result(call_id), text, names)]
+                after_results += _beside(text, names)
             case AssistantMessage():
                 role, blocks = "assistant", _assistant(message, ids, dialect.old_reasoning or index > turn)
         if merged and merged[-1][0] == role:
             merged[-1][1].extend(blocks)
         elif blocks:
             merged.append((role, blocks))
+        if after_results and not isinstance(next(iter(history[index + 1 :]), None), ToolMessage):
+            merged[-1][1].extend(after_results)
+            after_results = []
     if dialect.cache_marks:
         for blocks in [blocks for role, blocks in merged if role == "user"][-_MARKED_MESSAGES:]:
             blocks[-1] = {**blocks[-1], **_MARK}
@@ -128,9 +152,19 @@ def _text(text: str) -> list[Block]:
     return [{"type": "text", "text": text}] if text.strip() else []
 
 
-def _result(call_id: str, text: str) -> Block:
+def _result(call_id: str, text: str, loaded: Sequence[str]) -> Block:
+    """A result, which is a text or references: the format does not promise to take both in one."""
     block = {"type": "tool_result", "tool_use_id": call_id}
+    if loaded:
+        return {**block, "content": [{"type": "tool_reference", "tool_name": name} for name in loaded]}
     return {**block, "content": text} if text.strip() else block
+
+
+def _beside(text: str, loaded: Sequence[str]) -> list[Block]:
+    """What a result says that its references do not: all lines but those on the tools that they name."""
+    if not loaded:
+        return []
+    return _text("\n".join(line for line in text.split("\n") if line.partition(": ")[0] not in loaded))
 
 
 def _object(arguments: str) -> Mapping[str, Any]:

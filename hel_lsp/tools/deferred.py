@@ -103,7 +103,7 @@ class Deferred:
         if tool is None:
             raise UnknownTool(f"{call.name} is gone: its server does not offer it any more.")
         if call.name not in offered:
-            raise NotLoaded(self._not_loaded(call.name))
+            raise self._not_loaded(call.name)
         arguments = self._tools.validate(call.name, parse_arguments(call, tool.definition.parameters))
         source = "the editor" if tool.server == EDITOR else f"the MCP server {tool.server}"
         brief = json.dumps(arguments, ensure_ascii=False) if arguments else ""
@@ -122,13 +122,13 @@ class Deferred:
             command=arguments["command"] if isinstance(arguments.get("command"), str) else None,
         )
 
-    def _not_loaded(self, name: str) -> str:
+    def _not_loaded(self, name: str) -> NotLoaded:
         if not self._auto_load:
-            return f"{name} is not loaded, so nothing was called. Load it first with load_mcp_tool."
-        self.load(name)
-        return (
+            return NotLoaded(f"{name} is not loaded, so nothing was called. Load it first with load_mcp_tool.")
+        return NotLoaded(
             f"{name} had not been loaded, so nothing was called. It has just been loaded: "
-            "its definition comes with the next request, call it then."
+            "its definition comes with the next request, call it then.",
+            (name,) if self.load(name) else (),
         )
 
 
@@ -171,10 +171,11 @@ class LoadMcpTool:
         await self.tools.refresh()
         if self.tools.pending() and not all(name in self.tools.tools() for name in wanted.names or [""]):
             await self.tools.settle()
+        before = set(self.record.loaded())
         lines = [self._by_name(name) for name in dict.fromkeys(wanted.names)]
         if wanted.query.strip():
             lines += self._by_query(wanted.query)
-        return ToolResult("\n".join(lines))
+        return ToolResult("\n".join(lines), loaded=tuple(name for name in self.record.loaded() if name not in before))
 
     def _by_name(self, name: str) -> str:
         if name not in self.tools.tools():

@@ -64,6 +64,21 @@ async def test_the_main_job_is_done_in_this_format_too(laid_out, tmp_path):
     assert all(item["content"][0] == THOUGHT for item in last["messages"][1::2])
     assert task.LOOKUP_PORT in [tool["name"] for tool in last["tools"]]
     assert task.LOOKUP_PORT not in [tool["name"] for tool in requests[0]["tools"]]
+    deferred = [tool["name"] for tool in last["tools"] if tool.get("defer_loading")]
+    results = [item["content"] for message in last["messages"] for item in message["content"] if "tool_use_id" in item]
+    referred = [item["tool_name"] for content in results if isinstance(content, list) for item in content]
+    assert referred == deferred == [task.LIST_SERVICES, task.LOOKUP_PORT]
+
+
+async def test_a_call_that_loads_its_tool_refers_to_it_too(laid_out):
+    replies = [call(task.LOOKUP_PORT, service="api"), say("later")]
+    async with agent(laid_out, map(streamed, replies), options=ANTHROPIC) as (editor, model):
+        editor.answers = list(YES)
+        await editor.command("hel.ask", {"prompt": "go", "wait": True})
+
+    result, said = model.requests[-1]["messages"][-1]["content"]
+    assert result["content"] == [{"type": "tool_reference", "tool_name": task.LOOKUP_PORT}]
+    assert "had not been loaded" in said["text"]
 
 
 async def test_the_key_goes_along_and_a_second_turn_goes_on_from_the_first(workspace):

@@ -210,6 +210,63 @@ async def test_marks_are_left_out_for_an_endpoint_that_refuses_them(claude: Clie
     assert [len(marked(request)) for request in claude.server.requests] == [3, 0, 0]
 
 
+# ------------------------------------------------------------------ tools that the conversation loaded
+
+ECHO, PORT = (ToolDefinition(f"mcp__s__{name}", "Do.", {"type": "object"}) for name in ("echo", "port"))
+LOADING = AssistantMessage("", (ToolCall("c1", "load_mcp_tool", "{}"), ToolCall("c2", "read_file", "{}")))
+LOADED = ToolMessage("c1", "mcp__s__echo: loaded\nmcp__s__prot: unknown", ("mcp__s__echo",))
+TOLD: tuple[Message, ...] = (UserMessage("go"), LOADING, LOADED, ToolMessage("c2", "text"))
+
+
+def names(request: dict[str, Any], *, deferred: bool) -> list[str]:
+    return [tool["name"] for tool in request["tools"] if tool.get("defer_loading", False) == deferred]
+
+
+async def test_a_tool_that_a_result_loaded_is_deferred_and_referred_to_by_that_result(claude: Client) -> None:
+    request = ModelRequest((*TOLD, UserMessage("and?")), [*TOOLS, ECHO])
+    await claude.ask(HI, request=request)
+    (body,) = claude.server.requests
+    assert (names(body, deferred=False), names(body, deferred=True)) == (["write_file"], ["mcp__s__echo"])
+    assert unmarked(body)["messages"][-1]["content"] == [
+        {"type": "tool_result", "tool_use_id": "c1", "content": [{"type": "tool_reference", "tool_name": ECHO.name}]},
+        {"type": "tool_result", "tool_use_id": "c2", "content": "text"},
+        {"type": "text", "text": "mcp__s__prot: unknown"},
+        {"type": "text", "text": "and?"},
+    ]
+
+
+async def test_loading_changes_nothing_of_what_came_before_it(claude: Client) -> None:
+    await claude.ask(HI, request=ModelRequest(TOLD[:1], TOOLS))
+    await claude.ask(HI, request=ModelRequest(TOLD, [*TOOLS, ECHO]))
+    await claude.ask(HI, request=ModelRequest((*TOLD, UserMessage("and?")), [*TOOLS, ECHO]))
+    first, second, third = (unmarked(request) for request in claude.server.requests)
+    assert names(second, deferred=False) == names(first, deferred=False)
+    assert second["messages"][:1] == first["messages"]
+    assert third["messages"][2]["content"][:3] == second["messages"][2]["content"]
+
+
+async def test_a_tool_that_no_message_loaded_is_there_from_the_start(claude: Client) -> None:
+    await claude.ask(HI, request=ModelRequest(TOLD, [*TOOLS, PORT]))
+    (body,) = claude.server.requests
+    assert names(body, deferred=False) == ["write_file", "mcp__s__port"]
+    assert unmarked(body)["messages"][-1]["content"][0]["content"] == LOADED.text
+
+
+@pytest.mark.parametrize(
+    "complaint", ["tools.1.custom.defer_loading: Extra inputs", "tool_reference is not a known type"]
+)
+async def test_an_endpoint_that_does_not_know_deferred_tools_gets_them_plainly(claude: Client, complaint: str) -> None:
+    request = ModelRequest(TOLD, [*TOOLS, ECHO])
+    await claude.ask(refused(400, {"error": {"message": complaint}}), HI, request=request)
+    await claude.ask(HI, request=request)
+    assert [names(body, deferred=True) for body in claude.server.requests] == [["mcp__s__echo"], [], []]
+    assert unmarked(claude.server.requests[-1])["messages"][-1]["content"][0]["content"] == LOADED.text
+
+
+async def test_a_session_file_does_not_say_what_was_loaded(claude: Client) -> None:
+    assert from_json(to_json(LOADED)) == ToolMessage(LOADED.call_id, LOADED.text)
+
+
 # ------------------------------------------------------------------ reasoning that goes back
 
 
