@@ -1,9 +1,9 @@
 """The sandbox of `bash`: bubblewrap, where it is installed and can run.
 
-A command in it may write to the workspace and to a `/tmp` of its own, which is gone when it ends. The rest of the
-system is read-only. Not there for it: keys, tokens and browser profiles in the home folder, the state folder, `.hel`,
-other processes, and the sockets in `/run` and `/tmp`, since whoever reaches a container daemon, a terminal multiplexer
-or an editor through one runs commands outside.
+A command in it may write to the workspace and to a `/tmp` that the commands of its session share, and nobody else. The
+rest of the system is read-only. Not there for it: keys, tokens and browser profiles in the home folder, the state
+folder, `.hel`, other processes, and the sockets in `/run` and `/tmp`, since whoever reaches a container daemon, a
+terminal multiplexer or an editor through one runs commands outside.
 """
 
 from __future__ import annotations
@@ -11,6 +11,8 @@ from __future__ import annotations
 import os
 import shutil
 import sys
+import tempfile
+import weakref
 from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -91,13 +93,14 @@ SYSTEM_RUN = (
 
 
 class Sandbox:
-    """Runs commands with `roots` writable, and the state folder `state` hidden."""
+    """Runs commands with `roots` writable and the state folder `state` hidden; what is left in `/tmp` ends with it."""
 
     def __init__(self, roots: Iterable[Path], state: Path, *, network: bool) -> None:
         self.network = network
         self._roots = sorted({_real(root) for root in roots})
         self._state = _real(state)
         self._trouble: str | None = None
+        self._temporary: Path | None = None
 
     async def trouble(self, folder: Path, shell: str, environment: Mapping[str, str]) -> str:
         """Why commands cannot run in it, in words; empty when they can. Found out once, by running one."""
@@ -109,8 +112,8 @@ class Sandbox:
         if sys.platform != "linux" or shutil.which("bwrap") is None:
             return "bubblewrap is not installed"
         # Writing is tried too: as root in a container, another user's files are out of reach in a sandbox.
-        trial = self.wrap([shell, "-c", "test -w ."], folder)
         try:
+            trial = self.wrap([shell, "-c", "test -w ."], folder)
             finished = await processes.run(trial, folder=folder, environment=environment, timeout=PROBE_TIME)
         except OSError as error:
             return f"bubblewrap cannot run here ({error.strerror})"
@@ -120,7 +123,7 @@ class Sandbox:
         return f"bubblewrap cannot run here ({said or 'the workspace is not writable in it'})"
 
     def wrap(self, argv: Sequence[str], folder: Path) -> list[str]:
-        """The command that runs `argv` in `folder`, in the sandbox."""
+        """The command that runs `argv` in `folder`, in the sandbox. Raises OSError where there can be no `/tmp`."""
         return [
             "bwrap",
             *("--die-with-parent", "--unshare-user", "--unshare-pid", "--unshare-ipc", "--unshare-cgroup-try"),
@@ -148,7 +151,7 @@ class Sandbox:
                     folder.rmdir()
 
     def _mounts(self) -> Iterator[str]:
-        yield from ("--tmpfs", "/run", "--tmpfs", "/tmp")
+        yield from ("--tmpfs", "/run", "--bind", str(self._temporary_folder()), "/tmp")
         for path in SYSTEM_RUN:
             yield from ("--ro-bind-try", path, path)
         for root in self._roots:
@@ -166,6 +169,13 @@ class Sandbox:
         for path in (Path("/run"), *hidden):
             if path.is_dir():
                 yield from ("--remount-ro", str(path))
+
+    def _temporary_folder(self) -> Path:
+        """What is `/tmp` there, removed with this object; made anew where a cleaner of old files has taken it."""
+        if self._temporary is None or not self._temporary.is_dir():
+            self._temporary = Path(tempfile.mkdtemp(prefix="hel-lsp-"))
+            weakref.finalize(self, shutil.rmtree, self._temporary, ignore_errors=True)
+        return self._temporary
 
     def _hidden(self) -> set[Path]:
         """Real paths, so that a link cannot lead past the mask."""

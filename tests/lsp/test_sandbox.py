@@ -69,6 +69,25 @@ async def test_a_command_writes_in_the_workspace_and_its_temporary_folder_and_no
 
 
 @pytest.mark.parametrize("sandbox", HERE)
+async def test_the_commands_of_a_session_share_a_temporary_folder_which_ends_with_it(workspace, sandbox):
+    temporary = workspace.parent / "temporary"
+    temporary.mkdir()
+    write, read = (call("bash", command=f'{command} "${{TMPDIR:-/tmp}}/kept"') for command in ("echo kept >", "cat"))
+    options = {"access": "auto", "tools": {"bash": {"sandbox": sandbox}}}
+    replies = [write, say("done"), read, say("done"), read, say("done")]
+    async with agent(workspace, replies, options=options, environment={"TMPDIR": str(temporary)}) as (editor, model):
+        for _ in range(2):
+            await editor.command("hel.ask", ASK)
+        await editor.command("hel.newSession")
+        await editor.command("hel.ask", ASK)
+    _, same, other = (tool_results(model.requests[index])[-1] for index in (1, 3, 5))
+    assert same == "exit code 0\nkept"
+    if sandbox == "require":
+        assert "No such file" in other
+        assert list(temporary.iterdir()) == []
+
+
+@pytest.mark.parametrize("sandbox", HERE)
 async def test_a_command_does_not_see_credentials_the_state_folder_the_harness_or_other_processes(workspace, sandbox):
     home = workspace.parent / "home"
     secrets = [home / ".ssh" / "id_ed25519", home / ".netrc", home / ".config" / "gcloud" / "tokens"]
