@@ -57,7 +57,8 @@ class Meeting:
         """A shell command that comes here; its script is put into `folder`."""
         script = folder / "meet.py"
         script.write_text(SCRIPT)
-        return f"{sys.executable} -S -E {script} {self.port}"
+        # The interpreter itself: an environment under /tmp is not there in the sandbox.
+        return f"{Path(sys.executable).resolve()} -S -E {script} {self.port}"
 
     async def arrived(self) -> Guest:
         """The next guest, when it is there."""

@@ -217,6 +217,14 @@ def kinds_of_events(soak: Soak) -> list[str]:
     return [event["kind"] for event in soak.editor.sent("hel/event")]
 
 
+async def guest_of(soak: Soak, running: Command) -> Guest:
+    """Who comes to the meeting in this turn."""
+    arriving = asyncio.create_task(soak.meeting.arrived())
+    await asyncio.wait({arriving, running.result}, return_when=asyncio.FIRST_COMPLETED)
+    assert arriving.done(), results(soak)
+    return arriving.result()
+
+
 async def while_streaming(soak: Soak) -> UnderWay:
     running = soak.ask([{"text": "half", "hold": True}], [])
     await soak.editor.wait_for(lambda: "text" in kinds_of_events(soak))
@@ -231,12 +239,12 @@ async def while_asking(soak: Soak) -> UnderWay:
 
 async def while_a_command_runs(soak: Soak) -> UnderWay:
     running = soak.ask([call("bash", command=f"sleep 1000 & {soak.command_that_waits}"), DONE], [ONCE])
-    return UnderWay(running, await soak.meeting.arrived())
+    return UnderWay(running, await guest_of(soak, running))
 
 
 async def while_a_server_works(soak: Soak) -> UnderWay:
     running = soak.ask([call("mcp__s__hold"), DONE], [ONCE])
-    return UnderWay(running, await soak.meeting.arrived())
+    return UnderWay(running, await guest_of(soak, running))
 
 
 async def anywhere(soak: Soak) -> UnderWay:
