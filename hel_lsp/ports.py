@@ -236,14 +236,23 @@ MakeEdit = Callable[[str | None], FileEdit]
 
 class Workspace(Protocol):
     @property
-    def roots(self) -> Sequence[Path]: ...
+    def roots(self) -> Sequence[Path]:
+        """The folders that are open to tools."""
+        ...
+
+    def at(self, roots: Sequence[Path]) -> Workspace:
+        """The same workspace as a session has it: `roots` are the folders that it was asked about, its own first.
+
+        Its own is the first of its folders. Without any in the editor, those that it was asked about are the workspace.
+        """
+        ...
 
     def resolve(self, path: str, *, writing: bool = False) -> Path:
         """The real path that `path` (absolute, or relative to the first root) names. Raises PathRefused."""
         ...
 
     def display(self, path: Path) -> str:
-        """The path as people write it: relative to its root, with forward slashes."""
+        """The path as `resolve` takes it: relative to the first root or else absolute, with forward slashes."""
         ...
 
     def uri(self, path: Path) -> str:

@@ -42,7 +42,10 @@ CANCEL_WAIT = 1.0
 
 @dataclass(frozen=True, slots=True)
 class Ask:
-    """One prompt: `root` is the workspace folder that it is about, `access` holds for this turn alone."""
+    """One prompt. `root` is the workspace folder that holds the document it is about, None where it names none.
+
+    `access` holds for this turn alone.
+    """
 
     prompt: str
     root: Path | None
@@ -64,7 +67,7 @@ class Agent:
         providers: Providers,
         settings: Settings,
         folder: Path,
-        extend: Callable[[DeferredTools], DeferredTools] = lambda servers: servers,
+        extend: Callable[[DeferredTools, Workspace], DeferredTools] = lambda servers, _: servers,
     ) -> None:
         self.settings = settings
         self.access: AccessLevel | None = None
@@ -93,7 +96,9 @@ class Agent:
         log = JsonLinesLog(self._folder / "logs" / f"{name}.jsonl", key_variables(self.settings.model))
         spill = Spill(self._folder / "results" / name, self._workspace)
         grants = Grants(self._folder, root)
-        session = self.sessions[name] = Session(name, root, self._workspace, log, spill, grants, self._sink.warn)
+        roots = [root] if root is not None else []
+        workspace = self._workspace.at(roots)
+        session = self.sessions[name] = Session(name, roots, workspace, log, spill, grants, self._sink.warn)
         return session
 
     def stored(self) -> list[StoredSession]:
@@ -132,7 +137,14 @@ class Agent:
         return session
 
     def _roots(self) -> Sequence[Path | None]:
-        return self._workspace.roots or [None]
+        """The editor's folders; where it has none, those that sessions were asked about, the newest first."""
+        used = [session.root for session in reversed(self.sessions.values()) if session.root is not None]
+        return self._workspace.roots or used or [None]
+
+    @property
+    def root(self) -> Path | None:
+        """The folder of a session that was asked about no document."""
+        return self._roots()[0]
 
     def session(self, name: str | None) -> Session:
         """The session called `name`, else the current one. Raises CommandError where there is none."""
@@ -148,18 +160,24 @@ class Agent:
 
     def ask(self, ask: Ask, name: str | None = None) -> tuple[Session, int]:
         """Start a turn and return at once. Raises CommandError, TurnRunning."""
-        session = self.new_session(ask.root) if name is None and self.current is None else self.session(name)
+        session = self.new_session() if name is None and self.current is None else self.session(name)
         if session.running is not None:
             raise TurnRunning(f"Session {session.id} is still at turn {session.count}. Wait for it or cancel it.")
         self.current = session
+        root = ask.root or session.root or self.root
         if session.root is None and not session.count:
-            session.root = ask.root
-            session.grants = Grants(self._folder, ask.root)
+            session.grants = Grants(self._folder, root)
+        instructions = ""
+        if root is not None and root not in session.roots:
+            instructions = self._further_instructions(root) if session.roots else ""
+            session.roots.append(root)
         number = session.count + 1
         if number == 1:
             self._keep(session)
         session.note("turn", turn=number, prompt=ask.prompt)
-        session.turns.append(asyncio.create_task(self._turn(session, number, ask), name=f"{session.id}/{number}"))
+        session.turns.append(
+            asyncio.create_task(self._turn(session, number, ask, root, instructions), name=f"{session.id}/{number}")
+        )
         return session, number
 
     async def wait(self, session: Session, number: int | None) -> TurnResult:
@@ -189,7 +207,7 @@ class Agent:
 
     async def undo(self, session: Session, number: int | None) -> Undone:
         """Revert the edits of a turn, the last one with edits where `number` is None."""
-        return await undo_turn(session, self._workspace, number)
+        return await undo_turn(session, session.workspace, number)
 
     async def compact(self, session: Session) -> Compaction:
         """Compact the conversation now. Raises CommandError, TurnRunning, ModelNotConfigured."""
@@ -209,21 +227,21 @@ class Agent:
         await self._prepare(session)
         return await compact(session, model, session.toolset.definitions())
 
-    async def _turn(self, session: Session, number: int, ask: Ask) -> TurnResult:
+    async def _turn(self, session: Session, number: int, ask: Ask, root: Path | None, instructions: str) -> TurnResult:
         level = ask.access or self.access or self.settings.access
-        gate = Gate(session.id, number, level, session.grants, self._approver, session.log, session.root)
+        gate = Gate(session.id, number, level, session.grants, self._approver, session.log, root)
         turn = Turn(session, number, gate, self._sink, self.settings.limits.max_steps, limit(self.settings.model))
-        opened = self._workspace.open_documents()
-        names = [self._workspace.display(document.path) for document in opened]
+        opened = session.workspace.open_documents()
+        names = [session.workspace.display(document.path) for document in opened]
         unsaved = [name for name, document in zip(names, opened, strict=True) if document.unsaved]
-        prompt = UserMessage(user_text(ask.prompt, ask.focus, names, unsaved), ask.prompt)
+        prompt = UserMessage(user_text(ask.prompt, ask.focus, names, unsaved) + instructions, ask.prompt)
         session.log.write("turn", turn=number, prompt=ask.prompt, access=level)
         return await turn.run(partial(self._begin, session, gate), prompt)
 
     async def _begin(self, session: Session, gate: Gate) -> Model:
         """Make the session and the turn's gate ready for a request. Raises ModelNotConfigured, ConfigError."""
         model = await self.model()
-        gate.policy = await self._policy(session)
+        gate.policy = await self._policy(session, gate.root)
         await self._prepare(session)
         return model
 
@@ -238,18 +256,18 @@ class Agent:
             session.started = True
             session.counted = None
 
-    async def _policy(self, session: Session) -> Policy:
-        """What the session's folder says about calls, as its files are now. Raises ConfigError."""
-        if session.root is None:
+    async def _policy(self, session: Session, root: Path | None) -> Policy:
+        """What the folder that a turn is about says of calls, as its files are now. Raises ConfigError."""
+        if root is None:
             return Policy()
-        if session.root not in self._projects:
-            self._projects[session.root] = ProjectPolicy(session.root, self._sink.warn)
+        if root not in self._projects:
+            self._projects[root] = ProjectPolicy(root, self._sink.warn)
         trust = partial(ask_for_trust, self._trust, self._approver, session.id, session.log)
-        return await self._projects[session.root].read(trust, key_variables(self.settings.model))
+        return await self._projects[root].read(trust, key_variables(self.settings.model))
 
     def _equip(self, session: Session, servers: DeferredTools | None) -> None:
         settings = self.settings
-        builtin = builtin_tools(self._workspace, session.root, settings)
+        builtin = builtin_tools(session.workspace, session.root, settings)
         offered = servers if servers is not None and _has_anything(servers) else None
         deferred = Deferred(offered, auto_load=settings.mcp.auto_load) if offered is not None else None
         catalogue = catalogue_text(offered, settings.mcp.catalogue_budget) if offered is not None else ""
@@ -257,7 +275,16 @@ class Agent:
         loader = [LoadSkill(session.skills, session.note_skill)] if session.skills else []
         session.toolset = Toolset(builtin, deferred, loader)
         instructions, skills = _instructions(session.root), skills_text(session.skills)
-        session.system = SystemMessage(system_text(self._workspace.roots, instructions, catalogue, skills))
+        session.system = SystemMessage(system_text(session.workspace.roots, instructions, catalogue, skills))
+
+    def _further_instructions(self, root: Path) -> str:
+        """What a session is told with the first prompt about another folder than its own; empty without AGENTS.md."""
+        try:
+            instructions = _instructions(root).strip()
+        except ConfigError as error:
+            self._sink.warn(error.message)
+            return ""
+        return f"\n\nProject instructions for {root} (AGENTS.md):\n{instructions}" if instructions else ""
 
     def _skills(self, root: Path | None) -> list[Skill]:
         """The folder's skills, unless `tools.disabled` names their loader; the user hears of those with a fault."""
@@ -291,10 +318,11 @@ class Agent:
             asking = session or self.new_session(root)
             trust = partial(ask_for_trust, self._trust, self._approver, asking.id, asking.log)
             person = SessionPerson(asking.id, self._approver, self._sink)
+            workspace = self._workspace.at([root])
             servers = self._providers.deferred_tools(
-                root, lambda: self._workspace.roots, self.settings, trust, asking.log, person
+                root, lambda: workspace.roots, self.settings, trust, asking.log, person
             )
-            self._servers[root] = self._extend(servers)
+            self._servers[root] = self._extend(servers, workspace)
         return self._servers[root]
 
     async def aclose(self) -> None:

@@ -29,8 +29,9 @@ def system_text(roots: Sequence[Path], instructions: str, catalogue: str, skills
     `instructions` is the project's AGENTS.md, `catalogue` the list of tools to load, `skills` that of skills; any of
     them may be empty.
     """
-    folders = ", ".join(str(root) for root in roots) or "none"
-    parts = [f"{INSTRUCTIONS}\nWorkspace: {folders}"]
+    own, *others = [str(root) for root in roots] or ["none"]
+    beside = f" (paths are relative to it), and by absolute paths {', '.join(others)}" if others else ""
+    parts = [f"{INSTRUCTIONS}\nWorkspace: {own}{beside}"]
     if catalogue:
         parts.append(catalogue)
     if skills:

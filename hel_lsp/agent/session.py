@@ -26,13 +26,14 @@ KEPT_EDITS = 200
 class Session:
     """Lives as long as its connection. `system` and `toolset` are fixed when the first turn starts.
 
-    `earlier` is the number of turns before the session was resumed. `counted` are the tokens of the newest request and
-    its reply as the provider counted them, and how many messages of the history that covers. `warn` hears, for the
-    user, that the session cannot be kept; it goes on without its file.
+    `roots` are the folders that it was asked about; it belongs to the first of them. `earlier` is the number of turns
+    before the session was resumed. `counted` are the tokens of the newest request and its reply as the provider counted
+    them, and how many messages of the history that covers. `warn` hears, for the user, that the session cannot be kept;
+    it goes on without its file.
     """
 
     id: str
-    root: Path | None
+    roots: list[Path]
     workspace: Workspace
     log: JsonLinesLog
     spill: Spill
@@ -50,6 +51,11 @@ class Session:
     counted: tuple[int, int] | None = None
     compacting: asyncio.Task[Any] | None = None
     started: bool = False
+
+    @property
+    def root(self) -> Path | None:
+        """The folder whose servers, skills, instructions and shell it has; None before it was asked about any."""
+        return next(iter(self.roots), None)
 
     @property
     def running(self) -> asyncio.Task[Any] | None:

@@ -28,6 +28,9 @@ class FileWorkspace:
     def roots(self) -> Sequence[Path]:
         return [self.root]
 
+    def at(self, roots: Sequence[Path]) -> FileWorkspace:
+        return self
+
     def resolve(self, path: str, *, writing: bool = False) -> Path:
         return containment.resolve(path, self.roots, writing=writing, readable=self._readable, closed=self.closed)
 

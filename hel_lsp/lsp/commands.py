@@ -18,7 +18,7 @@ from hel_lsp.lsp.events import EditorEvents, turn_result
 from hel_lsp.lsp.history import history_messages
 from hel_lsp.lsp.uris import path_to_uri, uri_to_path
 from hel_lsp.messages import AccessLevel
-from hel_lsp.ports import DeferredTools, Tool
+from hel_lsp.ports import DeferredTools, Tool, Workspace
 from hel_lsp.tools.builtin import builtin_tools
 from hel_lsp.tools.lines import position_to_offset, split_lines
 
@@ -67,10 +67,10 @@ class Commands:
         wait = given.flag("wait")
         document = given.optional_object("textDocument")
         uri = document.text("uri") if document is not None else None
-        root = self._root(uri)
-        focus = self._focus(uri, given.optional_object("range"))
+        name, root = given.optional_text("session"), self._root(uri)
+        focus = self._focus(uri, given.optional_object("range"), self._workspace_of(name, root))
         ask = Ask(prompt, root, focus, given.optional_access("access"))
-        session, turn = self.agent.ask(ask, given.optional_text("session"))
+        session, turn = self.agent.ask(ask, name)
         self.events.began(session.id, turn, f"hel: {_title(prompt)}", given.token if wait else None)
         if not wait:
             return {"session": session.id, "turn": turn}
@@ -135,11 +135,11 @@ class Commands:
     async def tools(self, given: Arguments) -> dict[str, Any]:
         name = given.optional_text("session")
         session = self.agent.session(name) if name is not None else self.agent.current
-        root = self._root(None)
+        root = self.agent.root
         if session is not None and session.started:
             builtin: Sequence[Tool] = session.toolset.builtin
         else:
-            builtin = builtin_tools(self.workspace, root, self.agent.settings)
+            builtin = builtin_tools(self._workspace_of(name, root), root, self.agent.settings)
         loaded = session.toolset.deferred.loaded() if session is not None and session.toolset.deferred else ()
         servers = self.agent.servers(session, root)
         return {
@@ -150,7 +150,7 @@ class Commands:
         }
 
     async def reload_mcp(self, given: Arguments) -> dict[str, Any]:
-        servers = self.agent.servers(self.agent.current, self._root(None))
+        servers = self.agent.servers(self.agent.current, self.agent.root)
         if servers is not None:
             await servers.reload(given.optional_text("server"))
         return await self.tools(Arguments({}))
@@ -172,24 +172,31 @@ class Commands:
     # -------------------------------------------------------------- where the user is
 
     def _root(self, uri: str | None) -> Path | None:
-        """The workspace folder that holds the document, else the first; without folders, the document's own."""
-        folders = self.workspace.folders
+        """The workspace folder that holds the document; without folders, the document's own; None where it has none."""
         path = _path(uri)
-        if folders:
-            holding = [folder for folder in folders if path is not None and path.is_relative_to(folder)]
-            return max(holding, key=lambda folder: len(folder.parts), default=folders[0])
-        if path is not None:
-            self.workspace.fallback = path.parent
-        return self.workspace.fallback
+        if path is None:
+            return None
+        if not self.workspace.folders:
+            return path.parent
+        holding = [folder for folder in self.workspace.folders if path.is_relative_to(folder)]
+        return max(holding, key=lambda folder: len(folder.parts), default=None)
 
-    def _focus(self, uri: str | None, span: Arguments | None) -> Focus | None:
+    def _workspace_of(self, session: str | None, root: Path | None) -> Workspace:
+        """The workspace as the session has it, or as one about `root` will."""
+        there = self.agent.current if session is None else self.agent.session(session)
+        if there is not None and there.root is not None:
+            return there.workspace
+        root = root or self.agent.root
+        return self.workspace.at([root] if root is not None else [])
+
+    def _focus(self, uri: str | None, span: Arguments | None, workspace: Workspace) -> Focus | None:
         if uri is None:
             if span is not None:
                 raise CommandError("range: expected only together with textDocument.")
             return None
         path = _path(uri)
         document = self.workspace.documents.find(uri)
-        name = self.workspace.display(path) if path is not None else uri
+        name = workspace.display(path) if path is not None else uri
         if document is None or span is None:
             return Focus(name, document.language_id if document is not None else "")
         return self._excerpt(name, document, span)

@@ -8,9 +8,9 @@ from typing import Any, cast
 
 from hel_lsp.errors import EditorError, InvalidArguments
 from hel_lsp.lsp.client import Editor
-from hel_lsp.lsp.edits import EditorWorkspace
+from hel_lsp.lsp.documents import Documents
 from hel_lsp.messages import ToolDefinition, ToolResult
-from hel_lsp.ports import DeferredTool, DeferredTools, ServerStatus
+from hel_lsp.ports import DeferredTool, DeferredTools, ServerStatus, Workspace
 from hel_lsp.tools.deferred import EDITOR
 
 SAVE_TIME = 30.0
@@ -36,9 +36,15 @@ class EditorTools:
     """The DeferredTools of `servers`, and before them those named in `offered` that are known here."""
 
     def __init__(
-        self, editor: Editor, workspace: EditorWorkspace, offered: Sequence[str], servers: DeferredTools
+        self,
+        editor: Editor,
+        documents: Documents,
+        offered: Sequence[str],
+        servers: DeferredTools,
+        workspace: Workspace,
     ) -> None:
         self._editor = editor
+        self._documents = documents
         self._workspace = workspace
         self._servers = servers
         self._own = {SAVE.name: SAVE} if "save" in offered else {}
@@ -63,7 +69,7 @@ class EditorTools:
         if name not in self._own:
             return await self._servers.call(name, arguments)
         wanted = [Path(path) for path in arguments["paths"]]
-        opened = [path for path in wanted if self._workspace.documents.find(path) is not None]
+        opened = [path for path in wanted if self._documents.find(path) is not None]
         uris = [self._workspace.uri(path) for path in opened]
         try:
             reply: object = await self._editor.request("hel/save", {"uris": uris}, SAVE_TIME)

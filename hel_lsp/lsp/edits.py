@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
 from typing import Any, Literal, cast
@@ -42,13 +42,13 @@ LAST_LOOK = 0.7
 
 @dataclass(eq=False)
 class EditorWorkspace:
-    """Implements the Workspace port. `folders` follow the editor's; `fallback` stands in while there are none."""
+    """Implements the Workspace port. `folders` follow the editor's; `asked` are those a session was asked about."""
 
     editor: Editor
     documents: Documents
     facts: ClientFacts = field(default_factory=ClientFacts)
     folders: list[Path] = field(default_factory=list[Path])
-    fallback: Path | None = None
+    asked: Sequence[Path] = ()
     closed: Sequence[Path] = ()
     _readable: set[Path] = field(default_factory=set[Path])
     _locks: WeakValueDictionary[Path, asyncio.Lock] = field(default_factory=WeakValueDictionary[Path, asyncio.Lock])
@@ -57,7 +57,12 @@ class EditorWorkspace:
 
     @property
     def roots(self) -> Sequence[Path]:
-        return self.folders or ([self.fallback] if self.fallback else [])
+        if not self.folders:
+            return self.asked
+        return sorted(self.folders, key=lambda folder: folder not in self.asked[:1])
+
+    def at(self, roots: Sequence[Path]) -> EditorWorkspace:
+        return replace(self, asked=roots)
 
     def resolve(self, path: str, *, writing: bool = False) -> Path:
         if path.startswith(UNTITLED) and self.documents.find(path) is not None:
@@ -65,11 +70,8 @@ class EditorWorkspace:
         return containment.resolve(path, self.roots, writing=writing, readable=self._readable, closed=self.closed)
 
     def display(self, path: Path) -> str:
-        for number, root in enumerate(self.roots):
-            if path.is_relative_to(root):
-                inside = path.relative_to(root).as_posix()
-                return inside if number == 0 else f"{root.name}/{inside}"
-        return path.as_posix()
+        first = next(iter(self.roots), None)
+        return path.relative_to(first).as_posix() if first and path.is_relative_to(first) else path.as_posix()
 
     def uri(self, path: Path) -> str:
         document = self._document(path)

@@ -160,7 +160,7 @@ class HelServer(GuardedServer):
             workspace = EditorWorkspace(self, self.documents, self._facts, self._folders, closed=[folder])
             events = EditorEvents(self, folder, self._spawn, lambda: self._settings, self._facts)
             approver = EditorApprover(self, folder, self._facts, events.waiting, workspace.uri)
-            extend = partial(EditorTools, self, workspace, self._facts.editor_tools)
+            extend = partial(EditorTools, self, self.documents, self._facts.editor_tools)
             agent = Agent(workspace, approver, events, self._providers, self._settings, folder, extend)
             self._commands = Commands(agent, workspace, approver, events, self._show)
         return self._commands
