@@ -11,7 +11,7 @@ from pathlib import Path
 
 from hel_lsp.agent.agent import Agent, Ask
 from hel_lsp.cli.compose import Composition
-from hel_lsp.cli.terminal import printable, printable_line, workspace_folder
+from hel_lsp.cli.terminal import printable, printable_line, settings_of, workspace_folder
 from hel_lsp.local.approver import TerminalApprover
 from hel_lsp.local.workspace import FileWorkspace
 from hel_lsp.lsp.events import turn_result
@@ -31,9 +31,12 @@ EXIT_CODES: dict[StopReason, int] = {
 """What the process ends with; 2 is for arguments and folders that cannot be used."""
 
 
-def run_ask(prompt: str, workspace: Path, access: AccessLevel | None, *, as_json: bool) -> int:
+def run_ask(prompt: str, workspace: Path, access: AccessLevel | None, settings: Path | None, *, as_json: bool) -> int:
     """Run one turn and print its answer, or the whole of its result as JSON. Raises ConfigError."""
-    result = asyncio.run(_turn(prompt, workspace_folder(workspace), access))
+    chosen = settings_of(settings)
+    if access is not None:
+        chosen = replace(chosen, access=access)
+    result = asyncio.run(_turn(prompt, workspace_folder(workspace), chosen))
     if as_json:
         print(json.dumps(turn_result(result)))
     elif result.text:
@@ -45,8 +48,7 @@ def run_ask(prompt: str, workspace: Path, access: AccessLevel | None, *, as_json
     return EXIT_CODES[result.stop_reason]
 
 
-async def _turn(prompt: str, root: Path, access: AccessLevel | None) -> TurnResult:
-    settings = Settings() if access is None else replace(Settings(), access=access)
+async def _turn(prompt: str, root: Path, settings: Settings) -> TurnResult:
     workspace = FileWorkspace(root, [state_folder()])
     agent = Agent(workspace, TerminalApprover(), Narration(), Composition(), settings, state_folder())
     try:

@@ -18,7 +18,7 @@ from typing import Any, Literal
 import hel_lsp
 from hel_lsp.agent.skills import read_skills
 from hel_lsp.cli.compose import Composition
-from hel_lsp.cli.terminal import printable_line, workspace_folder
+from hel_lsp.cli.terminal import printable_line, settings_of, workspace_folder
 from hel_lsp.errors import ConfigError, FileRefused, ModelError
 from hel_lsp.jsonfile import read_bytes
 from hel_lsp.mcp.config import read_servers
@@ -53,14 +53,14 @@ class Finding:
     text: str
 
 
-def run_doctor(workspace: Path) -> int:
+def run_doctor(workspace: Path, settings: Path | None) -> int:
     """Print what is found, as it is found; 0 when there is no problem, else 1. Raises ConfigError."""
-    return asyncio.run(_report(workspace_folder(workspace)))
+    return asyncio.run(_report(workspace_folder(workspace), settings, settings_of(settings)))
 
 
-async def _report(root: Path) -> int:
+async def _report(root: Path, file: Path | None, settings: Settings) -> int:
     problems = 0
-    async for finding in _findings(root):
+    async for finding in _findings(root, file, settings):
         problems += finding.kind == "problem"
         line = f"{finding.kind:<8} {finding.what}: {finding.text}"
         print(printable_line(line, sys.stdout), flush=True)
@@ -68,11 +68,15 @@ async def _report(root: Path) -> int:
     return 1 if problems else 0
 
 
-async def _findings(root: Path) -> AsyncIterator[Finding]:
+async def _findings(root: Path, file: Path | None, settings: Settings) -> AsyncIterator[Finding]:
     version = f"{hel_lsp.__version__}, Python {platform.python_version()}, {platform.system()}"
     yield Finding("ok", "hel-lsp", version)
-    yield Finding("note", "settings", "what your editor sets is not known here; this looks at the environment alone")
-    settings = Settings()
+    if file is None:
+        yield Finding(
+            "note", "settings", "those of your editor are not known here; name a file of them with --settings"
+        )
+    else:
+        yield Finding("ok", "settings", str(file))
     try:
         folder = state_folder()
         trusted = _State(folder)

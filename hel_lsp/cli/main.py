@@ -50,11 +50,11 @@ def _run(options: argparse.Namespace) -> int:
     if options.command == "ask":
         from hel_lsp.cli.ask import run_ask  # as above
 
-        return run_ask(options.prompt, options.workspace, options.access, as_json=options.json)
+        return run_ask(options.prompt, options.workspace, options.access, options.settings, as_json=options.json)
     if options.command == "doctor":
         from hel_lsp.cli.doctor import run_doctor  # as above
 
-        return run_doctor(options.workspace)
+        return run_doctor(options.workspace, options.settings)
     if options.command == "verify":
         from hel_lsp.cli.verify import run_verify  # as above
 
@@ -93,9 +93,15 @@ def _parser() -> argparse.ArgumentParser:
     ask.add_argument("prompt", metavar="PROMPT")
     ask.add_argument("--workspace", type=Path, default=Path(), metavar="DIR", help="default: the current folder")
     ask.add_argument("--access", choices=get_args(AccessLevel), help=f"default: {Settings().access}")
+    _add_settings(ask)
     ask.add_argument("--json", action="store_true", help="print the turn's result as JSON")
     doctor = commands.add_parser("doctor", help="say what works and what does not; asks the model for one word")
     doctor.add_argument("--workspace", type=Path, default=Path(), metavar="DIR", help="default: the current folder")
+    _add_settings(doctor)
     verify = commands.add_parser("verify", help="say whether a run log was changed, or lines of it are missing")
     verify.add_argument("log", type=Path, metavar="LOG", help="a file of the folder logs/ in the state folder")
     return parser
+
+
+def _add_settings(command: argparse.ArgumentParser) -> None:
+    command.add_argument("--settings", type=Path, metavar="FILE", help="a JSON file of settings, as an editor has them")

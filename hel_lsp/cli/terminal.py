@@ -6,7 +6,9 @@ from pathlib import Path
 from typing import TextIO
 
 from hel_lsp.errors import ConfigError
+from hel_lsp.jsonfile import parse_json, read_bytes
 from hel_lsp.mcp.text import harmless
+from hel_lsp.settings import Settings, parse
 
 
 def workspace_folder(path: Path) -> Path:
@@ -17,6 +19,22 @@ def workspace_folder(path: Path) -> Path:
     except OSError as error:  # a current folder that was deleted has no path any more
         raise ConfigError(f"--workspace: {path} cannot be used: {error.strerror}.") from error
     raise ConfigError(f"--workspace: {path} is no folder.")
+
+
+def settings_of(file: Path | None) -> Settings:
+    """What the file of `--settings` says, in the shape in which an editor sends it. Raises ConfigError for any fault.
+
+    Without one they are the defaults. A script gets no half of what it asked for.
+    """
+    if file is None:
+        return Settings()
+    data = read_bytes(file)
+    if data is None:
+        raise ConfigError(f"--settings: {file} does not exist.")
+    settings, problems = parse([parse_json(file, data)])
+    if problems:
+        raise ConfigError(f"--settings: {file}: {' '.join(problems)}")
+    return settings
 
 
 def printable(text: str, stream: TextIO) -> str:

@@ -100,6 +100,29 @@ async def test_read_only_refuses_without_a_question(files):
     assert "?" not in ended.err
 
 
+async def test_the_settings_of_a_file_count_and_an_option_before_them(files, tmp_path):
+    file = tmp_path / "settings.json"
+    file.write_text(json.dumps({"access": "auto", "tools": {"disabled": ["bash"]}}))
+    edit = [call("search_replace", **FIX), say("done")]
+    ended, model = await ask(files, edit, "--json", "--settings", str(file))
+    assert json.loads(ended.out)["edits"][0]["applied"] is True
+    assert "bash" not in [tool["function"]["name"] for tool in model.requests[0]["tools"]]
+    ended, _ = await ask(files, edit, "--json", "--settings", str(file), "--access", "read-only")
+    assert json.loads(ended.out)["edits"] == []
+
+
+@pytest.mark.parametrize(
+    ("text", "said"), [('{"acces": "auto"}', "acces"), ("{", "line 1, column 2"), (None, "does not exist")]
+)
+async def test_settings_that_cannot_be_used_start_nothing(files, tmp_path, text, said):
+    file = tmp_path / "settings.json"
+    if text is not None:
+        file.write_text(text)
+    ended, model = await ask(files, [say("done")], "--settings", str(file))
+    assert (ended.code, model.requests) == (2, [])
+    assert said in ended.err
+
+
 async def test_an_edit_keeps_line_ends_byte_order_mark_mode_and_inode(workspace):
     file = workspace / "a.txt"
     file.write_bytes(b"\xef\xbb\xbfone\r\nalpha\r\nthree")

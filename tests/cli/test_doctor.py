@@ -21,9 +21,10 @@ NOTHING = dict.fromkeys(
 
 
 class Report:
-    def __init__(self, code: int, out: str) -> None:
+    def __init__(self, code: int, out: str, errors: str) -> None:
         self.code = code
         self.lines = out.splitlines()
+        self.errors = errors
 
     def line(self, what: str) -> str:
         """The one line about `what`."""
@@ -31,21 +32,28 @@ class Report:
         return found
 
 
-async def doctor(workspace: Path, replies: Sequence[Reply] | None = (say("ready"),), **environment: str) -> Report:
+async def doctor(
+    workspace: Path,
+    replies: Sequence[Reply] | None = (say("ready"),),
+    *,
+    options: Sequence[str] = (),
+    **environment: str,
+) -> Report:
     """What it says where the model gives `replies`; None is no model."""
     async with ScriptedModel(replies or ()) as model:
         named = {"HEL_BASE_URL": model.base_url, "HEL_MODEL": "scripted"} if replies is not None else {}
         state = {"HEL_STATE_DIR": str(workspace.parent / "workspace-state")}
         process = await asyncio.create_subprocess_exec(
-            *(sys.executable, "-m", "hel_lsp", "doctor", "--workspace", str(workspace)),
+            *(sys.executable, "-m", "hel_lsp", "doctor", "--workspace", str(workspace), *options),
             env=os.environ | {"PYTHONPATH": str(Path(__file__).parents[2])} | NOTHING | state | named | environment,
             stdin=asyncio.subprocess.DEVNULL,
             stdout=asyncio.subprocess.PIPE,
+            stderr=asyncio.subprocess.PIPE,
         )
         async with asyncio.timeout(60):
-            out, _ = await process.communicate()
+            out, errors = await process.communicate()
     assert process.returncode is not None
-    return Report(process.returncode, out.decode())
+    return Report(process.returncode, out.decode(), errors.decode())
 
 
 async def test_where_everything_works_each_line_is_ok_and_the_code_is_0(workspace):
@@ -83,6 +91,18 @@ async def test_what_the_endpoint_objects_to_is_said_with_what_to_check(workspace
 async def test_an_endpoint_that_nobody_listens_at_is_said_at_once(workspace):
     report = await doctor(workspace, None, HEL_BASE_URL="http://127.0.0.1:9/v1", HEL_MODEL="m")
     assert "Is the server running?" in report.line("model answer")
+
+
+async def test_the_settings_of_a_file_count_and_a_fault_in_them_is_named(workspace, tmp_path):
+    file = tmp_path / "settings.json"
+    file.write_text('{"model": {"name": "other"}, "tools": {"bash": {"sandbox": "off"}}}')
+    report = await doctor(workspace, options=["--settings", str(file)])
+    assert report.line("settings") == f"ok       settings: {file}"
+    assert "model other" in report.line("model endpoint")
+    file.write_text('{"model": {"nam": "other"}}')
+    report = await doctor(workspace, options=["--settings", str(file)])
+    assert report.code == 2
+    assert "model.nam" in report.errors
 
 
 async def test_a_key_is_never_shown_only_where_it_comes_from(workspace):
