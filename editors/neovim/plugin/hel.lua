@@ -16,6 +16,8 @@ command('HelAsk', 'ask', { nargs = '*', range = true, bang = true, desc = 'Ask h
 command('HelCancel', 'cancel', { desc = 'End the running turns' })
 command('HelAnswer', 'answer', { desc = 'Ask a question of hel again that waits for its answer' })
 command('HelUndo', 'undo', { desc = 'Take back the edits of the last turn' })
+command('HelSessions', 'sessions', { desc = 'Choose a session of this workspace to resume' })
+command('HelResume', 'resume', { nargs = '?', desc = 'Resume a session, the newest when none is named' })
 command('HelNew', 'new', { desc = 'Start a new session' })
 command('HelTools', 'tools', { desc = 'Show the tools and MCP servers' })
 command('HelLog', 'log', { desc = "Show the session's run log" })

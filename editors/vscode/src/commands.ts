@@ -4,6 +4,7 @@ import {
   commands,
   type Diagnostic,
   type Disposable,
+  env,
   languages,
   QuickPickItemKind,
   type QuickPickItem,
@@ -13,7 +14,7 @@ import {
 } from "vscode";
 import type { Range } from "vscode-languageclient";
 import type { Client } from "./client";
-import type { AccessLevel, McpServer, Tool } from "./protocol";
+import type { AccessLevel, McpServer, StoredSession, Tool } from "./protocol";
 import type { Questions } from "./questions";
 import type { Transcript } from "./transcript";
 import type { Turns } from "./turns";
@@ -35,6 +36,7 @@ const table: Readonly<Record<string, Command>> = {
   "hel-lsp.answer": ({ questions }) => questions.askAgain(),
   "hel-lsp.undo": undo,
   "hel-lsp.newSession": newSession,
+  "hel-lsp.resumeSession": resumeSession,
   "hel-lsp.setAccess": setAccess,
   "hel-lsp.tools": showTools,
   "hel-lsp.showLog": showLog,
@@ -146,6 +148,33 @@ async function newSession({ client, turns, transcript }: Parts): Promise<void> {
   await client.execute("hel.newSession", {});
   turns.clear();
   transcript.reset();
+}
+
+async function resumeSession({ client, turns, transcript }: Parts): Promise<void> {
+  const sessions = await client.execute("hel.sessions", {});
+  if (sessions === undefined) {
+    return;
+  }
+  if (sessions.length === 0) {
+    void window.showInformationMessage("Hel: there is no session to resume in this workspace.");
+    return;
+  }
+  const title = "Hel: Resume Session";
+  const picked = await window.showQuickPick(sessions.map(sessionItem), { title, matchOnDescription: true });
+  const resumed = picked && (await client.execute("hel.resume", { session: picked.session }));
+  if (resumed !== undefined) {
+    turns.restore(resumed);
+    transcript.reset();
+    await transcript.reveal();
+  }
+}
+
+function sessionItem({ session, title, updated, turns }: StoredSession): QuickPickItem & { session: string } {
+  const when = new Date(updated).toLocaleString(env.language, { dateStyle: "medium", timeStyle: "short" });
+  const count = turns === 1 ? "1 turn" : `${String(turns)} turns`;
+  // A prompt may say `$(bug)`, and means no icon.
+  const label = title.replaceAll(/\$\([A-Za-z0-9~-]+\)/g, "\\$&");
+  return { label, description: `${when}, ${count}`, session };
 }
 
 async function setAccess({ client }: Parts): Promise<void> {

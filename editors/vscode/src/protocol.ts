@@ -81,6 +81,27 @@ export interface PendingQuestion {
   actions: string[];
 }
 
+/** A session of this workspace that can be resumed. */
+export interface StoredSession {
+  session: string;
+  title: string;
+  /** As `2026-01-31T12:00:00Z`. */
+  updated: string;
+  turns: number;
+}
+
+/** A message of a session that was resumed. */
+export type Message =
+  | { role: "user"; text: string }
+  /** The arguments of a call are the text that the model wrote. */
+  | { role: "assistant"; text: string; toolCalls?: { id: string; name: string; arguments: string }[] }
+  | { role: "tool"; text: string; callId: string };
+
+export interface ResumedSession {
+  session: string;
+  messages: Message[];
+}
+
 export interface Tool {
   name: string;
   description: string;
@@ -101,6 +122,8 @@ export interface Commands {
   "hel.ask": { argument: AskArguments; result: TurnId };
   "hel.cancel": { argument: { session?: string }; result: { cancelled: boolean } };
   "hel.newSession": { argument: Record<string, never>; result: { session: string } };
+  "hel.sessions": { argument: Record<string, never>; result: StoredSession[] };
+  "hel.resume": { argument: { session?: string }; result: ResumedSession };
   "hel.setAccess": { argument: { access: AccessLevel }; result: { access: AccessLevel } };
   "hel.pending": { argument: Record<string, never>; result: PendingQuestion[] };
   "hel.answer": { argument: { id: string; action: string }; result: { accepted: boolean } };

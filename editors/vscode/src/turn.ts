@@ -1,12 +1,15 @@
 /** One turn as it is shown: built from the server's events, in the extension and again in the transcript's page. */
 
-import type { Edit, ToolCall, TurnEvent, TurnId, TurnResult } from "./protocol";
+import type { Edit, ResumedSession, ToolCall, TurnEvent, TurnId, TurnResult } from "./protocol";
 
 export type Block =
   | { type: "text" | "reasoning"; text: string }
-  | ({ type: "toolCall" } & ToolCall)
+  | ({ type: "toolCall" } & ShownCall)
   | ({ type: "edit"; line: number } & Edit)
   | { type: "notice"; message: string };
+
+/** A call; without a status where it is not known how it ended. */
+export type ShownCall = Omit<ToolCall, "status"> & Partial<Pick<ToolCall, "status">>;
 
 export interface Turn extends TurnId {
   prompt: string;
@@ -16,6 +19,8 @@ export interface Turn extends TurnId {
   result?: TurnResult;
   /** The server went away before the turn ended. */
   lost?: boolean;
+  /** It is from before the session was resumed; how it ended is not known. */
+  restored?: boolean;
 }
 
 export function newTurn({ session, turn }: TurnId): Turn {
@@ -27,12 +32,43 @@ export function sameTurn(one: TurnId, other: TurnId): boolean {
 }
 
 export function isRunning(turn: Turn): boolean {
-  return turn.result === undefined && turn.lost !== true;
+  return turn.result === undefined && turn.lost !== true && turn.restored !== true;
 }
 
 /** The call that the turn is at, if any. */
-export function currentCall(turn: Turn): ToolCall | undefined {
-  return turn.blocks.findLast((block) => block.type === "toolCall" && isOpen(block)) as ToolCall | undefined;
+export function currentCall(turn: Turn): ShownCall | undefined {
+  return turn.blocks.findLast((block) => block.type === "toolCall" && isOpen(block)) as ShownCall | undefined;
+}
+
+/** The turns of a conversation, as far as it tells of them, less one of `running`: more is known from its events. */
+export function restoredTurns({ session, messages }: ResumedSession, running: readonly Turn[]): Turn[] {
+  const turns: Turn[] = [];
+  for (const message of messages) {
+    if (message.role === "user") {
+      const id = { session, turn: turns.length + 1 };
+      turns.push({ ...newTurn(id), prompt: message.text, restored: true });
+    } else if (message.role === "assistant") {
+      const text: Block[] = message.text === "" ? [] : [{ type: "text", text: message.text }];
+      const calls = (message.toolCalls ?? []).map((call): Block => ({
+        type: "toolCall",
+        ...call,
+        arguments: parsed(call.arguments),
+      }));
+      turns.at(-1)?.blocks.push(...text, ...calls);
+    }
+  }
+  const last = turns.at(-1);
+  const goesOn = running.some((turn) => turn.session === session && turn.prompt === last?.prompt);
+  return goesOn ? turns.slice(0, -1) : turns;
+}
+
+/** The arguments of a call as an event has them. */
+function parsed(written: string): unknown {
+  try {
+    return JSON.parse(written);
+  } catch {
+    return written;
+  }
 }
 
 /**
@@ -88,6 +124,6 @@ function updateCall(blocks: Block[], call: ToolCall): number {
   );
 }
 
-function isOpen(call: ToolCall): boolean {
+function isOpen(call: ShownCall): boolean {
   return call.status === "pending" || call.status === "running";
 }

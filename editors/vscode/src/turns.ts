@@ -1,8 +1,8 @@
 /** The turns of this window, kept from the events that the server sends. */
 
 import { commands, type Disposable, EventEmitter } from "vscode";
-import type { TurnEvent, TurnId } from "./protocol";
-import { applyEvent, isRunning, newTurn, sameTurn, type Turn } from "./turn";
+import type { ResumedSession, TurnEvent, TurnId } from "./protocol";
+import { applyEvent, isRunning, newTurn, restoredTurns, sameTurn, type Turn } from "./turn";
 
 /** The turn that changed, with the event that did it and the line of an edit; no event when it began or was lost. */
 export interface TurnChange {
@@ -55,6 +55,11 @@ export class Turns implements Disposable {
   /** Forgets the turns that have ended. */
   clear(): void {
     this.turns = this.turns.filter(isRunning);
+  }
+
+  /** Puts the conversation of a session in the place of the turns that have ended. */
+  restore(resumed: ResumedSession): void {
+    this.turns = [...restoredTurns(resumed, this.running), ...this.running];
   }
 
   dispose(): void {

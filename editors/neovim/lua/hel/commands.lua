@@ -133,6 +133,66 @@ function M.undo()
   end)
 end
 
+---@param server vim.lsp.Client
+---@param session? string the newest when absent
+local function resume(server, session)
+  client.execute(server, 'hel.resume', { session = session }, function(result)
+    ---@cast result hel.ResumedSession
+    if require('hel').config.transcript.open then
+      require('hel.page').open()
+    end
+    -- Of a turn that is running the transcript has more than the conversation so far.
+    if not require('hel.events').is_running(server.id, result.session) then
+      require('hel.transcript').restore(result.messages)
+    end
+    if not require('hel.page').is_visible() then
+      client.notify('The next question goes on with the resumed session')
+    end
+  end)
+end
+
+---@param opts vim.api.keyset.create_user_command.command_args
+function M.resume(opts)
+  client.with(api.nvim_get_current_buf(), function(server)
+    resume(server, opts.args ~= '' and opts.args or nil)
+  end)
+end
+
+---@param updated string as `2026-01-31T12:00:00Z`
+---@return string in local time
+local function local_time(updated)
+  local now = os.time()
+  local year, month, day, hour, min, sec = updated:match('^(%d+)-(%d+)-(%d+)T(%d+):(%d+):(%d+)')
+  -- Both are in UTC and read as if they were not, which the difference does not show.
+  local utc = { year = year, month = month, day = day, hour = hour, min = min, sec = sec, isdst = false }
+  local age = os.difftime(os.time(os.date('!*t', now) --[[@as osdateparam]]), os.time(utc))
+  return os.date('%Y-%m-%d %H:%M', now - age) --[[@as string]]
+end
+
+---@param session hel.StoredSession
+---@return string
+local function session_line(session)
+  local turns = session.turns == 1 and '1 turn' or ('%d turns'):format(session.turns)
+  return ('%s  %s (%s)'):format(local_time(session.updated), session.title, turns)
+end
+
+function M.sessions()
+  client.with(api.nvim_get_current_buf(), function(server)
+    client.execute(server, 'hel.sessions', {}, function(sessions)
+      ---@cast sessions hel.StoredSession[]
+      if #sessions == 0 then
+        client.notify('There is no session to resume in this workspace')
+        return
+      end
+      vim.ui.select(sessions, { prompt = 'Resume a session', format_item = session_line }, function(session)
+        if session then
+          resume(server, session.session)
+        end
+      end)
+    end)
+  end)
+end
+
 function M.new()
   client.with(api.nvim_get_current_buf(), function(server)
     client.execute(server, 'hel.newSession', {}, function()

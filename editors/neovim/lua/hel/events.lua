@@ -3,7 +3,7 @@
 local M = {}
 
 ---Running turns, by `turn_key`.
----@type table<string, { client_id: integer, step: integer }>
+---@type table<string, { client_id: integer, session: string, step: integer }>
 local turns = {}
 
 ---@param client_id integer
@@ -40,7 +40,7 @@ function M.on_event(_, event, ctx)
   event = require('hel.client').without_null(event)
   local key = turn_key(ctx.client_id, event)
   local transcript = require('hel.transcript')
-  turns[key] = turns[key] or { client_id = ctx.client_id, step = 0 }
+  turns[key] = turns[key] or { client_id = ctx.client_id, session = event.session, step = 0 }
   if event.kind == 'step' then
     turns[key].step = event.step
     vim.cmd.redrawstatus({ bang = true })
@@ -68,10 +68,20 @@ function M.on_exit(client_id)
   end
   turn_ended(client_id)
   if lost then
-    local message = 'The server ended in the middle of a turn; the next :HelAsk starts it again'
+    local message =
+      'The server ended in the middle of a turn; :HelResume goes on with the session, :HelAsk starts another'
     require('hel.transcript').notice(message)
     require('hel.client').notify(message, vim.log.levels.WARN)
   end
+end
+
+---@param client_id integer
+---@param session string
+---@return boolean
+function M.is_running(client_id, session)
+  return vim.iter(vim.tbl_values(turns)):any(function(turn)
+    return turn.client_id == client_id and turn.session == session
+  end)
 end
 
 ---@return string

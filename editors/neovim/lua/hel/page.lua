@@ -115,6 +115,15 @@ local function start_line(buf, kind)
   paragraph = kind
 end
 
+function M.clear()
+  modify(function(buf)
+    api.nvim_buf_clear_namespace(buf, folds, 0, -1)
+    api.nvim_buf_clear_namespace(buf, links, 0, -1)
+    api.nvim_buf_set_lines(buf, 0, -1, true, {})
+  end)
+  paragraph, targets = nil, {}
+end
+
 ---@param kind hel.Paragraph
 ---@param lines string[]
 ---@return integer row of the first line, from 0
@@ -152,11 +161,14 @@ end
 ---@return integer header for `replace_header`
 function M.write_folded(header, details)
   local row = M.write('list', vim.list_extend({ header }, details))
-  return api.nvim_buf_set_extmark(buffer(), folds, row, 0, {
+  local mark = api.nvim_buf_set_extmark(buffer(), folds, row, 0, {
     right_gravity = false,
     end_row = row + #details,
     end_col = #(details[#details] or header),
   })
+  -- Folds are looked for when a text changes, and the mark was not there yet.
+  M.replace_header(mark, header)
+  return mark
 end
 
 ---@param mark integer from `write_folded`

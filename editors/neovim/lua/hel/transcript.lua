@@ -26,11 +26,14 @@ local function describe(arguments)
   return vim.fn.strcharpart(tostring(short):gsub('%s+', ' '), 0, 60), details
 end
 
----@param event hel.Event
+---@param name string
+---@param arguments table<string, any>|string
+---@param status? hel.CallStatus
 ---@return string header, string[] details
-local function call_lines(event)
-  local summary, details = describe(event.arguments or {})
-  local header = ('- `%s` %s (%s)'):format(event.name, summary, event.status)
+local function call_lines(name, arguments, status)
+  local summary, details = describe(arguments)
+  local outcome = status and ('(%s)'):format(status) or ''
+  local header = vim.trim(('- `%s` %s %s'):format(name, summary, outcome))
   return header:gsub('  +', ' '), vim.tbl_map(function(line)
     return '      ' .. line
   end, details)
@@ -40,7 +43,7 @@ end
 ---@param event hel.Event
 local function tool_call(key, event)
   local id = key .. '/' .. event.id
-  local header, details = call_lines(event)
+  local header, details = call_lines(assert(event.name), event.arguments or {}, event.status)
   if not (calls[id] and page.replace_header(calls[id], header)) then
     calls[id] = page.write_folded(header, details)
   end
@@ -60,8 +63,12 @@ local function edit(event)
   local place = require('hel.edits').place(event.uri)
   local line = place and require('hel.edits').line(place)
   local name = display_name(event.uri) .. (line and (':%d'):format(line) or '')
-  local text = event.applied and ('- edited %s (+%d −%d)'):format(name, event.added, event.removed)
-    or ('- not edited: %s, %s'):format(name, event.reason or 'the editor did not say why')
+  local text = event.applied == true and ('- edited %s (+%d −%d)'):format(name, event.added, event.removed)
+    or ('- %s: %s, %s'):format(
+      event.applied == false and 'not edited' or 'edited, perhaps',
+      name,
+      event.reason or 'the editor did not say why'
+    )
   page.link(page.write('list', vim.split(text, '\n')), { uri = event.uri, place = place })
 end
 
@@ -98,12 +105,47 @@ function M.notice(message)
   page.write('note', vim.split(('*%s*'):format(message), '\n'))
 end
 
+---@param key string which turn the next lines belong to
+local function start_answer(key)
+  if current_turn ~= key then
+    current_turn = key
+    page.write('heading', { '## hel' })
+  end
+end
+
+---The arguments of a call as an event has them.
+---@param written string
+---@return table<string, any>|string
+local function decode(written)
+  local ok, arguments = pcall(vim.json.decode, written, { luanil = { object = true } })
+  return ok and type(arguments) == 'table' and arguments or written
+end
+
+---Shows a conversation that was resumed in the place of everything else. It does not say how its calls ended.
+---@param messages hel.Message[]
+function M.restore(messages)
+  page.clear()
+  calls = {}
+  for _, message in ipairs(messages) do
+    if message.role == 'user' then
+      M.prompt(message.text)
+    elseif message.role == 'assistant' then
+      start_answer('restored')
+      if message.text ~= '' then
+        page.write('text', vim.split(message.text, '\n'))
+      end
+      for _, call in ipairs(message.toolCalls or {}) do
+        page.write_folded(call_lines(call.name, decode(call.arguments)))
+      end
+    end
+  end
+end
+
 ---@param key string which turn
 ---@param event hel.Event
 function M.on_event(key, event)
-  if current_turn ~= key and event.kind ~= 'usage' then
-    current_turn = key
-    page.write('heading', { '## hel' })
+  if event.kind ~= 'usage' then
+    start_answer(key)
   end
   if event.kind == 'text' or event.kind == 'reasoning' then
     page.stream(event.kind --[[@as 'text'|'reasoning']], event.delta)

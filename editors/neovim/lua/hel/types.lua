@@ -9,7 +9,7 @@
 ---@field transcript hel.Config.Transcript
 
 ---@class hel.Config.Transcript
----@field open boolean whether an ask opens the transcript
+---@field open boolean whether an ask or a resume opens the transcript
 ---@field position 'left'|'right'|'above'|'below' the side of the screen that it opens on
 
 ---@class hel.AskOpts
@@ -35,7 +35,7 @@
 ---@field arguments? table<string, any>|string `toolCall`; a string when it is not a JSON object
 ---@field status? hel.CallStatus `toolCall`
 ---@field uri? string `edit`
----@field applied? boolean `edit`
+---@field applied? boolean `edit`; nil where it is not known
 ---@field reason? string `edit` that was not applied, or not for sure
 ---@field added? integer `edit`
 ---@field removed? integer `edit`
@@ -63,6 +63,27 @@
 ---@field session string
 ---@field message string
 ---@field actions string[]
+
+---@class hel.StoredSession an element of the result of `hel.sessions`
+---@field session string
+---@field title string
+---@field updated string as `2026-01-31T12:00:00Z`
+---@field turns integer
+
+---@class hel.ResumedSession result of `hel.resume`
+---@field session string
+---@field messages hel.Message[]
+
+---@class hel.Message
+---@field role 'user'|'assistant'|'tool'
+---@field text string
+---@field toolCalls? hel.ToolCall[] `assistant`
+---@field callId? string `tool`
+
+---@class hel.ToolCall
+---@field id string
+---@field name string
+---@field arguments string as the model wrote them
 
 ---@class hel.Tool
 ---@field name string

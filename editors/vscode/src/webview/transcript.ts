@@ -25,7 +25,7 @@ document.getElementById("ask")?.addEventListener("click", () => {
   editor.postMessage({ type: "ask" });
 });
 window.addEventListener("message", ({ data }: MessageEvent<ToPage>) => {
-  const atEnd = window.innerHeight + window.scrollY >= document.body.scrollHeight - 8;
+  const atEnd = data.type === "reset" || window.innerHeight + window.scrollY >= document.body.scrollHeight - 8;
   receive(data);
   empty?.toggleAttribute("hidden", articles.length > 0);
   if (atEnd) {
@@ -108,12 +108,12 @@ function render(block: Block): HTMLElement {
       return details("reasoning", ["Reasoning"], block.text);
     case "toolCall":
       return details(
-        `call ${block.status}`,
+        `call ${block.status ?? ""}`,
         [
           create("code", "name", block.name),
           " ",
           create("span", "what", oneLine(block.arguments)),
-          status(block.status),
+          status(block.status ?? ""),
         ],
         typeof block.arguments === "string" ? block.arguments : JSON.stringify(block.arguments, null, 2),
       );
@@ -139,7 +139,9 @@ function edit({ uri, applied, added, removed, reason = "", line }: Extract<Block
 
 function showFooter({ turn, footer, element }: Article): void {
   element.setAttribute("aria-busy", String(isRunning(turn)));
-  if (turn.lost === true) {
+  if (turn.restored === true) {
+    footer.replaceChildren();
+  } else if (turn.lost === true) {
     footer.replaceChildren(create("p", "error", "The server stopped before the turn had ended."));
   } else if (turn.result === undefined) {
     footer.replaceChildren(create("p", "running", turn.step > 0 ? `step ${String(turn.step)} …` : "starting …"));

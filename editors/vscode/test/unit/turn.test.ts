@@ -2,8 +2,8 @@
 
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import type { ToolCallStatus, TurnEvent } from "../../src/protocol";
-import { applyEvent, currentCall, newTurn } from "../../src/turn";
+import type { Message, ToolCallStatus, TurnEvent } from "../../src/protocol";
+import { applyEvent, currentCall, isRunning, newTurn, restoredTurns } from "../../src/turn";
 
 const id = { session: "s", turn: 1 };
 
@@ -36,4 +36,56 @@ test("a call that uses the id of one that has ended is another call", () => {
   const statuses = turn.blocks.map((block) => (block.type === "toolCall" ? block.status : ""));
   assert.deepEqual(statuses, ["completed", "pending"]);
   assert.equal(currentCall(turn)?.status, "pending");
+});
+
+const messages: Message[] = [
+  { role: "user", text: "what is the port?" },
+  {
+    role: "assistant",
+    text: "I look.",
+    toolCalls: [
+      { id: "call_1", name: "read_file", arguments: '{"path": "a"}' },
+      { id: "call_2", name: "read_file", arguments: '{"path"' },
+    ],
+  },
+  { role: "tool", callId: "call_1", text: "port=7000" },
+  { role: "tool", callId: "call_2", text: "These arguments are no JSON." },
+  { role: "assistant", text: "It is 7000." },
+  { role: "user", text: "are you sure?" },
+  { role: "assistant", text: "", toolCalls: [{ id: "call_1", name: "read_file", arguments: "{}" }] },
+];
+
+test("of a session that was resumed there is a turn for each prompt, with its answers and its calls, and none runs", () => {
+  const turns = restoredTurns({ session: "s", messages }, []);
+  assert.deepEqual(
+    turns.map(({ turn, prompt, blocks }) => ({ turn, prompt, blocks })),
+    [
+      {
+        turn: 1,
+        prompt: "what is the port?",
+        blocks: [
+          { type: "text", text: "I look." },
+          { type: "toolCall", id: "call_1", name: "read_file", arguments: { path: "a" } },
+          { type: "toolCall", id: "call_2", name: "read_file", arguments: '{"path"' },
+          { type: "text", text: "It is 7000." },
+        ],
+      },
+      {
+        turn: 2,
+        prompt: "are you sure?",
+        blocks: [{ type: "toolCall", id: "call_1", name: "read_file", arguments: {} }],
+      },
+    ],
+  );
+  assert.deepEqual(turns.map(isRunning), [false, false]);
+  assert.deepEqual(turns.map(currentCall), [undefined, undefined]);
+});
+
+test("a turn that is still running when its session is resumed is there once", () => {
+  const running = { ...newTurn({ session: "s", turn: 2 }), prompt: "are you sure?" };
+  const elsewhere = { ...running, session: "other" };
+  const prompts = (turn: typeof running) =>
+    restoredTurns({ session: "s", messages }, [turn]).map(({ prompt }) => prompt);
+  assert.deepEqual(prompts(running), ["what is the port?"]);
+  assert.deepEqual(prompts(elsewhere), ["what is the port?", "are you sure?"]);
 });
