@@ -1,6 +1,8 @@
 /** A real VS Code in a real browser, with the extension installed, driven by keys and clicks. */
 
-import { mkdir, writeFile } from "node:fs/promises";
+import { rmSync } from "node:fs";
+import { mkdir, mkdtemp, writeFile } from "node:fs/promises";
+import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { setTimeout } from "node:timers/promises";
 import { type BrowserContext, chromium, type FrameLocator, type Locator, type Page } from "playwright-core";
@@ -14,9 +16,17 @@ export interface EditorOptions {
   /** The file that is open at the beginning. */
   file: string;
   settings: Record<string, unknown>;
+  keybindings?: readonly Keybinding[];
   environment?: Record<string, string>;
   /** Whether the editor asks if the workspace is to be trusted. */
   asksForTrust?: boolean;
+}
+
+/** A key that runs a command, of the server's too, with its argument. */
+export interface Keybinding {
+  key: string;
+  command: string;
+  args?: Record<string, unknown>;
 }
 
 const node = join(places.editor, "node/bin/node");
@@ -205,24 +215,38 @@ export async function waitUntil<Value, Right extends Value>(
   }
 }
 
-/** Installs the packaged extension in a folder that several editors can share. */
-export async function installExtension(folder: string): Promise<void> {
-  const args = ["--extensions-dir", folder, "--user-data-dir", join(folder, "..", "install")];
+let extensions: Promise<string> | undefined;
+
+/** The folder with the packaged extension, which all editors of a test file share. */
+export function installedExtension(): Promise<string> {
+  extensions ??= installExtension();
+  return extensions;
+}
+
+async function installExtension(): Promise<string> {
+  const home = await mkdtemp(join(tmpdir(), "hel-e2e-extension-"));
+  process.on("exit", () => {
+    rmSync(home, { recursive: true, force: true });
+  });
+  const folder = join(home, "extensions");
+  const args = ["--extensions-dir", folder, "--user-data-dir", join(home, "data")];
   const { end } = await start(
-    [node, codeServer, ...args, "--config", join(folder, "..", "config.yaml"), "--install-extension", places.extension],
+    [node, codeServer, ...args, "--config", join(home, "config.yaml"), "--install-extension", places.extension],
     /was successfully installed/,
     { env: environment({}) },
   );
   await end();
+  return folder;
 }
 
 async function startCodeServer(options: EditorOptions): Promise<Started> {
   await writeSettings(options, options.settings);
+  await writeFile(join(dataFolder(options), "User", "keybindings.json"), JSON.stringify(options.keybindings ?? []));
   return await start(
     [
       ...[node, codeServer, "--auth", "none", "--bind-addr", "127.0.0.1:0"],
       ...["--config", join(options.home, "config.yaml"), "--user-data-dir", dataFolder(options)],
-      ...["--extensions-dir", join(options.home, "..", "extensions")],
+      ...["--extensions-dir", await installedExtension()],
       ...["--disable-telemetry", "--disable-update-check", "--disable-getting-started-override"],
     ],
     /HTTP server listening on (\S+)/,

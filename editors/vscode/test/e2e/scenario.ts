@@ -4,7 +4,7 @@ import { copyFile, mkdir, mkdtemp, realpath, rm, writeFile } from "node:fs/promi
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { test } from "node:test";
-import { Editor, type EditorOptions, installExtension } from "./editor";
+import { Editor, type EditorOptions } from "./editor";
 import { type Model, type Reply, startModel } from "./model";
 import * as places from "./places";
 import { config } from "./scripts";
@@ -25,6 +25,7 @@ export interface ScenarioOptions {
   inventory?: boolean;
   asksForTrust?: boolean;
   settings?: EditorOptions["settings"];
+  keybindings?: EditorOptions["keybindings"];
   /** Milliseconds. */
   timeout?: number;
   /** Lays out more in the workspace. */
@@ -39,7 +40,6 @@ export function scenario(name: string, options: ScenarioOptions, body: (scenario
     const home = await realpath(await mkdtemp(join(tmpdir(), "hel-e2e-")));
     try {
       const workspace = await layOut(home, options);
-      await installExtension(join(home, "extensions"));
       const model = await startModel(places.python, home, options.replies);
       try {
         await inEditor({ home, workspace, model, options, name }, body);
@@ -76,6 +76,7 @@ async function inEditor(
       "hel.mcp.startWait": 60,
       ...options.settings,
     },
+    keybindings: options.keybindings ?? [],
     environment: { HEL_STATE_DIR: state },
     asksForTrust: options.asksForTrust ?? false,
   });

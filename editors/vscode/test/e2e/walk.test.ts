@@ -1,6 +1,6 @@
 /**
- * A long walk, the same for the same seed: a person types, saves and undoes while the agent edits and reads the same
- * buffer. After each step the editor, the disk and what the model was told must be what they are expected to be.
+ * A long walk, the same for the same seed: a person types, saves and undoes while the agent edits the same buffer. After
+ * each step the editor and what the agent reads are what they are expected to be; after a save the disk is, too.
  */
 
 import assert from "node:assert/strict";
@@ -10,6 +10,10 @@ import { waitUntil } from "./editor";
 import type { Reply } from "./model";
 import { type Scenario, scenario } from "./scenario";
 
+/** Keys that run commands of the server: the palette would take longer. */
+const READ = "Control+Alt+F9";
+const NEW = "Control+Alt+F10";
+
 const seed = Number(process.env.HEL_WALK_SEED ?? 1);
 const length = Number(process.env.HEL_WALK_STEPS ?? 200);
 
@@ -17,7 +21,7 @@ const length = Number(process.env.HEL_WALK_STEPS ?? 200);
 const start = ["red=1", "green=2", "blue=🟦é", "black=4", "white=5", ""].join("\n");
 
 interface Step {
-  action: "type" | "save" | "undo" | "edit" | "read";
+  action: "type" | "save" | "undo" | "edit" | "nothing";
   /** The line, from 0, and the word of a step that writes. */
   line: number;
   word: string;
@@ -35,12 +39,12 @@ function generator(state: number): (below: number) => number {
 
 function plan(): Step[] {
   const random = generator(seed);
-  const actions = ["type", "type", "type", "save", "undo", "edit", "edit", "read"] as const;
+  const actions = ["type", "type", "type", "save", "undo", "edit", "edit"] as const;
   const history = [start];
   return Array.from({ length }, (_, number) => {
-    let action: Step["action"] = actions[random(actions.length)] ?? "read";
+    let action: Step["action"] = actions[random(actions.length)] ?? "nothing";
     if (action === "undo" && history.length === 1) {
-      action = "read";
+      action = "nothing";
     }
     const line = random(5);
     const word = `w${String(number)}`;
@@ -64,20 +68,14 @@ function written(text: string, { action, line, word }: Pick<Step, "action" | "li
 function replies(steps: readonly Step[]): Reply[] {
   return steps.flatMap(({ action, line, text }, index) => {
     const path = "config.ini";
-    const before = (steps[index - 1]?.text ?? start).split("\n")[line] ?? "";
-    const after = text.split("\n")[line] ?? "";
-    const said = { text: `said ${String(index)}.` };
-    switch (action) {
-      case "edit":
-        return [
-          { tool_calls: [{ name: "search_replace", arguments: { path, search: before, replace: after } }] },
-          said,
-        ];
-      case "read":
-        return [{ tool_calls: [{ name: "read_file", arguments: { path } }] }, said];
-      default:
-        return [];
+    const read = [{ tool_calls: [{ name: "read_file", arguments: { path } }] }, { text: `seen ${String(index)}.` }];
+    if (action !== "edit") {
+      return read;
     }
+    const search = (steps[index - 1]?.text ?? start).split("\n")[line] ?? "";
+    const replace = text.split("\n")[line] ?? "";
+    const edit = { tool_calls: [{ name: "search_replace", arguments: { path, search, replace } }] };
+    return [edit, { text: `said ${String(index)}.` }, ...read];
   });
 }
 
@@ -105,15 +103,20 @@ async function take({ editor, model, workspace }: Scenario, step: Step, index: n
       );
       break;
     case "edit":
-    case "read":
       await editor.ask(`step ${String(index)}`);
       await editor.transcript.getByText(`said ${String(index)}.`).waitFor();
-      if (step.action === "read") {
-        const told = (await model.requests()).at(-1)?.messages.findLast(({ role }) => role === "tool")?.content ?? "";
-        assert.equal(told.slice(told.indexOf("\n") + 1), step.text, `what the model read in step ${String(index)}`);
-      }
+      break;
+    case "nothing":
   }
   await editor.shows(step.text);
+  await keyboard.press(READ);
+  await editor.transcript.getByText(`seen ${String(index)}.`).waitFor();
+  const told = (await model.requests()).at(-1)?.messages.findLast(({ role }) => role === "tool")?.content ?? "";
+  assert.equal(told.slice(told.indexOf("\n") + 1), step.text, `what the model read after step ${String(index)}`);
+  if (index % 20 === 19) {
+    // Each request holds its whole conversation.
+    await keyboard.press(NEW);
+  }
 }
 
 const steps = plan();
@@ -124,6 +127,10 @@ scenario(
     replies: replies(steps),
     file: { name: "config.ini", text: start },
     settings: { "hel.access": "auto" },
+    keybindings: [
+      { key: READ.replace("Control", "Ctrl"), command: "hel.ask", args: { prompt: "read" } },
+      { key: NEW.replace("Control", "Ctrl"), command: "hel.newSession" },
+    ],
     timeout: 600_000,
   },
   async (scene) => {
