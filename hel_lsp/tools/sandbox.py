@@ -3,7 +3,8 @@
 A command in it may write to the workspace and to a `/tmp` that the commands of its session share, and nobody else. The
 rest of the system is read-only. Not there for it: keys, tokens and browser profiles in the home folder, the state
 folder, `.hel`, other processes, and the sockets in `/run` and `/tmp`, since whoever reaches a container daemon, a
-terminal multiplexer or an editor through one runs commands outside.
+terminal multiplexer or an editor through one runs commands outside. Git's hooks and configuration are read-only, since
+the next `git status` outside would run what they name.
 """
 
 from __future__ import annotations
@@ -82,6 +83,9 @@ CREDENTIALS = (
 )
 """What in the home folder holds keys, tokens or logins: files and folders, where they exist."""
 
+GIT_RUNS = ("hooks", "config", "modules")
+"""What in a repository's `.git` names programs that git runs."""
+
 SYSTEM_RUN = (
     "/run/current-system",
     "/run/opengl-driver",
@@ -137,12 +141,15 @@ class Sandbox:
 
     @contextmanager
     def harness_closed(self) -> Generator[None]:
-        """Have a `.hel` in each root while a command runs: what is not there cannot be hidden, but could be made."""
+        """Have a `.hel` in each root while a command runs, and a folder for hooks in its `.git`.
+
+        What is not there cannot be hidden or be read-only, but could be made.
+        """
         made: list[Path] = []
-        for root in self._roots:
-            with suppress(OSError):  # it is there, or nobody can make it
-                (root / ".hel").mkdir()
-                made.append(root / ".hel")
+        for folder in (root / name for root in self._roots for name in (".hel", ".git/hooks")):
+            with suppress(OSError):  # it is there, or nobody can make it, or there is no repository
+                folder.mkdir()
+                made.append(folder)
         try:
             yield
         finally:
@@ -164,6 +171,9 @@ class Sandbox:
         yield from _masks(around)
         for root in self._roots:
             yield from ("--bind", str(root), str(root))
+        for path in (root / ".git" / name for root in self._roots for name in GIT_RUNS):
+            if path.exists():
+                yield from ("--ro-bind", str(path), str(path))
         yield from _masks([path for path in hidden if path not in around])
         # At the end: until then mount points are made in them.
         for path in (Path("/run"), *hidden):

@@ -119,6 +119,34 @@ async def test_a_command_does_not_see_credentials_the_state_folder_the_harness_o
         assert others == "exit code 1\n0"
 
 
+def repository(folder: Path, *, hooks: bool) -> Path:
+    """A new repository's own folder, with that for hooks or without."""
+    subprocess.run(["git", "init", "-q", str(folder)], check=True)
+    for name, value in (("user.name", "U"), ("user.email", "u@localhost")):
+        subprocess.run(["git", "-C", str(folder), "config", name, value], check=True)
+    shutil.rmtree(folder / ".git" / "hooks", ignore_errors=True)
+    if hooks:
+        (folder / ".git" / "hooks").mkdir()
+    return folder / ".git"
+
+
+@pytest.mark.parametrize("sandbox", HERE)
+@pytest.mark.parametrize("hooks", [True, False])
+async def test_a_command_can_commit_and_cannot_leave_anything_that_git_would_run(workspace, sandbox, hooks):
+    git = repository(workspace, hooks=hooks)
+    commit, *_ = await results(
+        workspace,
+        "echo one > one.txt && git add one.txt && git commit -q -m one && git log --oneline",
+        "mkdir -p .git/hooks; echo 'touch ran' > .git/hooks/post-commit; chmod +x .git/hooks/post-commit",
+        "git config core.fsmonitor 'touch ran'",
+        sandbox=sandbox,
+    )
+    assert commit.startswith("exit code 0")
+    planted = [(git / "hooks" / "post-commit").exists(), "fsmonitor" in (git / "config").read_text()]
+    assert planted == [sandbox == "off"] * 2
+    assert (git / "hooks").exists() == (hooks or sandbox == "off")
+
+
 @pytest.mark.parametrize("network", [True, False])
 @pytest.mark.parametrize("sandbox", HERE)
 async def test_a_command_reaches_the_network_only_where_the_setting_lets_it(workspace, sandbox, network):
