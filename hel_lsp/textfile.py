@@ -48,13 +48,21 @@ class TextFile:
 
 def read(path: Path) -> TextFile:
     """Read a whole file. Raises FileRefused for what is missing, not a regular file, or not strict UTF-8 text."""
-    _refuse_notebook(path)
+    refuse_notebook(path)
     try:
         _refuse_special(path, path.stat())
         content = path.read_bytes()
     except OSError as error:
         raise FileRefused(_reason(path, error)) from error
     return _decoded(path, content)
+
+
+def text_of(path: Path) -> str | None:
+    """The text of a file; None where there is none that `read` would give."""
+    try:
+        return read(path).text
+    except FileRefused:
+        return None
 
 
 def write(path: Path, before: TextFile, text: str) -> TextFile:
@@ -83,7 +91,7 @@ def create(path: Path, text: str) -> TextFile:
     """Create a file, and the folders above it. Raises FileRefused when something is there, or it cannot be made."""
     after = TextFile(text)
     content = _encoded(path, after)
-    _refuse_notebook(path)
+    refuse_notebook(path)
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
     except OSError as error:
@@ -107,9 +115,12 @@ def create(path: Path, text: str) -> TextFile:
 # ------------------------------------------------------------------ reading
 
 
-def _refuse_notebook(path: Path) -> None:
+def refuse_notebook(path: Path) -> None:
+    """Raise FileRefused for a notebook, by its name."""
     if path.suffix.lower() == ".ipynb":
-        raise FileRefused(f"{path.name} is a notebook: edits of its JSON text would break it. Open it in the editor.")
+        raise FileRefused(
+            f"{path.name} is a notebook: edits of its JSON text would break it. Open or create it in the editor."
+        )
 
 
 def _refuse_special(path: Path, status: os.stat_result) -> None:

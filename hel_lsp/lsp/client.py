@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Protocol, cast
@@ -53,7 +54,7 @@ class ClientFacts:
             document_changes=bool(edits and edits.document_changes) or name == "Neovim",
             creates_files=types.ResourceOperationKind.Create in operations,
             # Neovim and Zed do so unsaid.
-            normalizes_line_ends=bool(edits and edits.normalizes_line_endings) or name in ("Neovim", "Zed"),
+            normalizes_line_ends=bool(edits and edits.normalizes_line_endings) or name == "Neovim" or _is_zed(name),
             shows_documents=bool(window and window.show_document and window.show_document.support),
             shows_progress=bool(window and window.work_done_progress),
             configures=bool(workspace and workspace.configuration),
@@ -64,19 +65,53 @@ class ClientFacts:
 
     @property
     def holds_lf_only(self) -> bool:
-        """True where a buffer has `\\n` alone whatever the file has, so that `\\r\\n` would be saved as `\\r\\r\\n`."""
-        name = self.name.lower()
-        return name == "kate" or "emacs" in name or "eglot" in name or name == "lsp-mode"
+        """True where a buffer has `\\n` alone whatever the file has, and the `\\r` comes back when it is saved."""
+        return self._is_emacs or _is_zed(self.name)
 
     @property
     def ends_lines_at_lf(self) -> bool:
-        """True where a lone `\\r` is known to end no line."""
-        return self.holds_lf_only or self.name.lower() in ("neovim", "helix", "zed")
+        """True where a lone `\\r` is known to end no line in a buffer."""
+        return self._is_emacs or self.name.lower() in ("neovim", "helix")
+
+    def keeps_line_ends(self, text: str) -> bool:
+        """Whether a file with this text is known to be loaded with these lines and saved with these line ends.
+
+        Most clients end lines at a lone `\\r` too, and make all line ends of a file one when they load it.
+        """
+        pairs = text.count("\r\n")
+        counts = {"\r\n": pairs, "\n": text.count("\n") - pairs, "\r": text.count("\r") - pairs}
+        ends = {end for end, count in counts.items() if count}
+        if self.ends_lines_at_lf:
+            # Where there is nothing else, Emacs takes `\r` for the line end.
+            return not (self._is_emacs and ends == {"\r"})
+        if _is_zed(self.name):
+            return ends <= {_zed_line_end(text)}
+        # Eglot 1.9 gives no name, and keeps both.
+        keeps_both = not self.name and not self.normalizes_line_ends
+        return "\r" not in ends and (keeps_both or len(ends) < 2)
+
+    @property
+    def _is_emacs(self) -> bool:
+        name = self.name.lower()
+        return "emacs" in name or "eglot" in name or name == "lsp-mode"
 
     @property
     def owns_final_newline(self) -> bool:
         """True where the newline at the end of a file is no part of its text."""
         return self.name == "Neovim"
+
+
+def _is_zed(name: str) -> bool:
+    """Also as "Zed Preview", "Zed Nightly" and "Zed Dev"."""
+    return name == "Zed" or name.startswith("Zed ")
+
+
+def _zed_line_end(text: str) -> str:
+    """What Zed saves a file with: the first line end in the first 1,000 bytes, or that of the system."""
+    head, end, _ = text[:1000].encode()[:1000].partition(b"\n")
+    if not end:
+        return os.linesep
+    return "\r\n" if head.endswith(b"\r") else "\n"
 
 
 def _hel(experimental: object) -> Mapping[str, Any]:

@@ -1,8 +1,9 @@
 """One edit as the `TextEdit` that has exactly its effect in this client: clients differ in how they hold a text.
 
-- Neovim, Helix, Emacs, Kate and Zed end lines at `\\n` alone: a lone `\\r` is a character like any other there.
+- Neovim, Helix and Emacs end lines at `\\n` alone: a lone `\\r` is a character like any other there.
+- VS Code, Zed and Kate make all line ends of a file one when they load it.
 - VS Code, Neovim and Zed bring what is inserted to the line end of the buffer; others insert it as it was sent.
-- Emacs and Kate hold a file with `\\r\\n` as one with `\\n` and put the `\\r` back when they save.
+- Emacs, Kate and Zed hold a file with `\\r\\n` as one with `\\n` and put the `\\r` back when they save.
 - Neovim keeps the final newline apart from the lines, and shows an empty file as one empty line.
 
 Where an edit cannot come out right it is refused, with the reason.
@@ -29,7 +30,7 @@ def fitted(edit: FileEdit, facts: ClientFacts, *, opened: bool) -> FileEdit:
     It is one of the text as the client will hold it, so that what takes it back fits there too.
     `opened` says that `edit.before` is what the client sent, and not what the disk has.
     """
-    _refuse_lone_cr(edit, facts)
+    _refuse_changed_line_ends(edit, facts, opened=opened)
     if "\r\n" in edit.text:
         _refuse_mixed_up_line_ends(edit, edit.before or "", facts, opened=opened)
     if not opened and facts.holds_lf_only and (edit.before is None or is_crlf(edit.before)):
@@ -63,27 +64,41 @@ def is_crlf(text: str) -> bool:
 
 
 def _with_lf(edit: FileEdit) -> FileEdit:
-    """The edit as it is in the text with `\\n` for each `\\r\\n`."""
+    """The edit as it is in the text with `\\n` for each `\\r\\n`. Raises FileRefused where that makes a `\\r\\n`."""
     before, text = edit.before, edit.text.replace("\r\n", "\n")
     if before is None:
         return dataclasses.replace(edit, text=text)
     start, end = (offset - before.count("\r\n", 0, offset) for offset in (edit.start, edit.end))
-    return FileEdit(edit.path, before.replace("\r\n", "\n"), start, end, text)
+    before = before.replace("\r\n", "\n")
+    fit = FileEdit(edit.path, before, start, end, text)
+    if fit.after.count("\r\n") > before.count("\r\n"):
+        raise FileRefused(
+            f"{edit.path.name} would have a lone carriage return (U+000D) in front of a line end, and what this editor "
+            "sends of them looks like one line end."
+        )
+    return fit
 
 
 def _has_lone_cr(text: str) -> bool:
     return "\r" in text and text.count("\r") != text.count("\r\n")
 
 
-def _refuse_lone_cr(edit: FileEdit, facts: ClientFacts) -> None:
+def _refuse_changed_line_ends(edit: FileEdit, facts: ClientFacts, *, opened: bool) -> None:
+    before = edit.before or ""
+    kept = opened or facts.keeps_line_ends(before)
     if _has_lone_cr(edit.text) and (facts.normalizes_line_ends or not facts.ends_lines_at_lf):
         raise FileRefused(
             f"The new text of {edit.path.name} has a lone carriage return (U+000D), which this editor may turn into a "
             "line end."
         )
-    if edit.before and not facts.ends_lines_at_lf and _has_lone_cr(edit.before):
+    if _has_lone_cr(before) and not (kept and facts.ends_lines_at_lf):
         raise FileRefused(
             f"{edit.path.name} has a lone carriage return (U+000D), and this editor may count lines differently there."
+        )
+    if not kept:
+        raise FileRefused(
+            f"{edit.path.name} is not open, and this editor may change the line ends of other lines when it loads the "
+            "file. Have it opened in the editor first."
         )
 
 

@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from tests.editors.neovim import ModelThread, call, text
+from tests.lsp.personalities import EGLOT, LINE_ENDS
 
 FIND = """
 (progn
@@ -67,6 +68,16 @@ CASES = {
 }
 
 
+LINE_ENDS_SCRIPT = """
+(princ (json-encode (mapcar (lambda (file)
+                              (with-current-buffer (find-file-noselect file)
+                                (set-buffer-modified-p t)
+                                (let ((make-backup-files nil)) (save-buffer))
+                                (buffer-string)))
+                            command-line-args-left)))
+"""
+
+
 def emacs_with_eglot() -> list[str]:
     emacs = shutil.which("emacs")
     if emacs is None:
@@ -105,3 +116,16 @@ def test_what_emacs_saves_is_exact(emacs: str, tmp_path: Path) -> None:
     for name, (_, _, _, after) in CASES.items():
         assert (folder / name).read_bytes() == after, (name, ran.stdout, model.tool_results())
     assert (folder / "new" / "file.sample").read_bytes() == "# Ü 😀\n".encode()
+
+
+@pytest.mark.parametrize("emacs", emacs_with_eglot())
+def test_the_model_of_emacs_has_the_lines_that_emacs_has(emacs: str, tmp_path: Path) -> None:
+    script = tmp_path / "script.el"
+    script.write_text("(require 'json)" + LINE_ENDS_SCRIPT)
+    paths = [tmp_path / f"{number}.sample" for number in range(len(LINE_ENDS))]
+    for path, content in zip(paths, LINE_ENDS, strict=True):
+        path.write_bytes(content)
+    ran = subprocess.run([emacs, "-Q", "--batch", "-l", script, *paths], capture_output=True, check=True)
+    held = [EGLOT.load(content) for content in LINE_ENDS]
+    assert json.loads(ran.stdout) == [one.text for one in held]
+    assert [path.read_bytes() for path in paths] == [EGLOT.save(one) for one in held]

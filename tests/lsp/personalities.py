@@ -1,7 +1,7 @@
 """How editors hold a file and what they do with `workspace/applyEdit`: the reference for the tests at the wire.
 
-Measured in Neovim 0.11, VS Code 1.139 and Emacs with eglot, or read in the client's source (Helix, Kate, Zed). Each is
-data plus the few methods in which it differs. The rude ones are nobody in particular: clients get things wrong.
+Measured in Neovim 0.11 and 0.12, VS Code 1.139 and Emacs with eglot, or read in the client's source (Helix, Kate, Zed).
+Each is data plus the few methods in which it differs. The rude ones are nobody in particular: clients get things wrong.
 
 Positions are worked out here once more, apart from the server's code, so that neither hides a mistake of the other.
 """
@@ -9,6 +9,7 @@ Positions are worked out here once more, apart from the server's code, so that n
 from __future__ import annotations
 
 import json
+import os
 import re
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
@@ -47,14 +48,14 @@ class Refused(Exception):
 
 @dataclass(frozen=True)
 class Held:
-    """A file as an editor holds it. `text` is what the editor sends; `crlf` is the file's line ending.
+    """A file as an editor holds it. `text` is what the editor sends; `ending` is the file's line ending.
 
     Two marks of Neovim's: `final_line_end`, that the last line is complete (its text ends accordingly), and `empty`,
     that there is no line at all (which is sent as one empty line, and saved as an empty file).
     """
 
     text: str
-    crlf: bool = False
+    ending: str = "\n"
     bom: bool = False
     final_line_end: bool = True
     empty: bool = False
@@ -81,7 +82,9 @@ class Personality:
     line_end: str = r"\r\n|\n|\r"
     """Where the editor itself ends lines, for positions."""
     holds_lf: bool = False
-    """The buffer has `\\n` alone, and so have the texts that are sent; saving puts `\\r\\n` back."""
+    """The buffer has `\\n` for the file's line ending, and so have the texts that are sent; saving puts that back."""
+    makes_endings_one: bool = False
+    """Each `\\r\\n`, `\\n` and `\\r` of a file becomes the file's line ending when it is loaded."""
     inserts: Literal["as sent", "buffer's ending", "lf"] = "as sent"
     applies: bool = True
     says: Reply | None = None
@@ -91,18 +94,18 @@ class Personality:
 
     def load(self, data: bytes) -> Held:
         text = data.decode("utf-8-sig")
-        crlf = self.is_crlf(text)
-        if self.holds_lf and crlf:
-            text = text.replace("\r\n", "\n")
-        return Held(text, crlf=crlf, bom=data.startswith(b"\xef\xbb\xbf"))
+        ending = self.ending_of(text)
+        ends = r"\r\n|\n|\r" if self.makes_endings_one else ending
+        text = re.sub(ends, "\n" if self.holds_lf else ending, text)
+        return Held(text, ending, bom=data.startswith(b"\xef\xbb\xbf"))
 
     def save(self, held: Held) -> bytes:
-        text = held.text.replace("\n", "\r\n") if self.holds_lf and held.crlf else held.text
+        text = held.text.replace("\n", held.ending) if self.holds_lf else held.text
         return text.encode("utf-8-sig" if held.bom else "utf-8")
 
-    def is_crlf(self, text: str) -> bool:
-        """Whether a file with this text counts as one with `\\r\\n` line endings."""
-        return "\r\n" in text and "\n" not in text.replace("\r\n", "")
+    def ending_of(self, text: str) -> str:
+        """The line ending of a file with this text."""
+        return "\r\n" if "\r\n" in text and "\n" not in text.replace("\r\n", "") else "\n"
 
     # ---------------------------------------------------------------- edits
 
@@ -124,8 +127,7 @@ class Personality:
     def inserted(self, held: Held, text: str) -> str:
         if self.inserts == "as sent":
             return text
-        ending = "\r\n" if held.crlf and self.inserts == "buffer's ending" else "\n"
-        return re.sub(r"\r\n|\n|\r", ending, text)
+        return re.sub(r"\r\n|\n|\r", held.ending if self.inserts == "buffer's ending" else "\n", text)
 
     def offset(self, text: str, position: types.Position) -> int:
         start = 0
@@ -157,18 +159,19 @@ def characters(line: str, units: int, encoding: str) -> int:
 
 
 class VSCode(Personality):
-    """Brings a file to one line ending when it opens it, the more frequent one, and keeps all insertions at that."""
+    """Brings a file to the more frequent line ending when it opens it, and keeps all insertions at that."""
 
-    def load(self, data: bytes) -> Held:
-        text = data.decode("utf-8-sig")
+    def ending_of(self, text: str) -> str:
         endings = re.findall(r"\r\n|\n|\r", text)
-        crlf = endings.count("\r\n") + endings.count("\r") > len(endings) / 2
-        text = re.sub(r"\r\n|\n|\r", "\r\n" if crlf else "\n", text)
-        return Held(text, crlf=crlf, bom=data.startswith(b"\xef\xbb\xbf"))
+        return "\r\n" if endings.count("\n") < len(endings) / 2 else "\n"
 
 
+@dataclass(frozen=True, eq=False)
 class Neovim(Personality):
     """Keeps a list of lines that end at `\\n`, or all at `\\r\\n`, and a mark for the line ending at the end."""
+
+    trims_appended: bool = False
+    """An empty line at the end goes after text was put behind the last line, too."""
 
     def load(self, data: bytes) -> Held:
         held = super().load(data)
@@ -177,15 +180,12 @@ class Neovim(Personality):
 
     def save(self, held: Held) -> bytes:
         # 'fixendofline': a file is written with a line ending at its end.
-        text = "" if held.empty else self.ending(held).join([*self.lines(held), ""])
+        text = "" if held.empty else held.ending.join([*self.lines(held), ""])
         return text.encode("utf-8-sig" if held.bom else "utf-8")
 
-    def ending(self, held: Held) -> str:
-        return "\r\n" if held.crlf else "\n"
-
     def lines(self, held: Held) -> list[str]:
-        ending = self.ending(held)
-        return (held.text.removesuffix(ending) if held.final_line_end else held.text).split(ending)
+        text = held.text.removesuffix(held.ending) if held.final_line_end else held.text
+        return text.split(held.ending)
 
     def apply(self, held: Held, edit: types.TextEdit) -> Held:
         lines = self.lines(held)
@@ -193,11 +193,11 @@ class Neovim(Personality):
         (first, left), (last, right) = sorted(
             (position.line, position.character) for position in (edit.range.start, edit.range.end)
         )
+        beyond = trims = last >= len(lines)
         if first >= len(lines):
-            # Beyond the last line everything is appended, whether or not it ends with an empty line.
+            trims = self.trims_appended
             lines += new
         else:
-            beyond = last >= len(lines)
             final = lines[min(last, len(lines) - 1)]
             if not beyond and right > len(final.encode()) and len(new) > 1 and new[-1] == "":
                 # An edit up to a place behind the end of a line is taken to include the line ending.
@@ -205,15 +205,35 @@ class Neovim(Personality):
             left = characters(lines[first], left, self.encoding)
             right = len(final) if beyond else characters(final, right, self.encoding)
             lines[first : last + 1] = (lines[first][:left] + "\n".join(new) + final[right:]).split("\n")
-            if beyond and lines[-1] == "":
-                lines.pop()
-        ending = self.ending(held)
-        text = ending.join(lines) + (ending if held.final_line_end else "")
+        if trims and lines[-1] == "":
+            lines.pop()
+        text = held.ending.join(lines) + (held.ending if held.final_line_end else "")
         return replace(held, text=text, empty=not lines)
 
 
+class Emacs(Personality):
+    """Knows `\\r` as a line ending, where a file has no other."""
+
+    def ending_of(self, text: str) -> str:
+        return "\r" if "\r" in text and "\n" not in text else super().ending_of(text)
+
+
+class Kate(Personality):
+    """Takes one `\\r\\n` for the line ending of a file, or else one `\\n`, or else `\\r`."""
+
+    def ending_of(self, text: str) -> str:
+        return "\r\n" if "\r\n" in text else "\r" if "\r" in text and "\n" not in text else "\n"
+
+
 class Zed(Personality):
-    """Applies an edit of an older version it knows to what that text has become, and says `applied` to everything."""
+    """Applies an edit of an older version it knows to what that text has become, and says `applied` to everything.
+
+    The first `\\n` in the first 1,000 bytes tells a file's line ending.
+    """
+
+    def ending_of(self, text: str) -> str:
+        found = re.search(r"\r?\n", text.encode()[:1000].decode(errors="ignore"))
+        return found[0] if found else os.linesep
 
     def rebase(self, was: str, text: str, edit: types.TextEdit) -> types.TextEdit:
         head = next((i for i, (a, b) in enumerate(zip(was, text, strict=False)) if a != b), min(len(was), len(text)))
@@ -255,6 +275,7 @@ VSCODE = VSCode(
     "Visual Studio Code",
     recorded("visual_studio_code_v1.65.2"),
     versions="exact above 0",
+    makes_endings_one=True,
     inserts="buffer's ending",
 )
 
@@ -271,7 +292,10 @@ NEOVIM = Neovim(
     line_end=r"\n",
 )
 
-EGLOT = Personality(
+NEOVIM_12 = replace(NEOVIM, trims_appended=True)
+"""Neovim since 0.12; what differs is only what comes of an edit behind the last line."""
+
+EGLOT = Emacs(
     "Eglot",
     recorded("emacs_v29.1"),
     encoding="utf-32",
@@ -301,7 +325,7 @@ HELIX = Personality(
     line_end=r"\r\n|\n",
 )
 
-KATE = Personality(
+KATE = Kate(
     "kate",
     # It says nothing of workspace/applyEdit, nor who it is, and takes edits of both forms all the same.
     {"window": {"workDoneProgress": True}, "textDocument": {"synchronization": {"didSave": True}}},
@@ -310,6 +334,7 @@ KATE = Personality(
     creates="cannot",
     line_end=r"\n",
     holds_lf=True,
+    makes_endings_one=True,
 )
 
 KATE_LATER = replace(KATE, applies=False, says=applied(False, failureReason=""))
@@ -326,9 +351,25 @@ ZED = Zed(
     versions="rebased",
     line_end=r"\n",
     holds_lf=True,
+    makes_endings_one=True,
     inserts="lf",
     says=applied(True),
 )
+
+LINE_ENDS = [
+    b"a\nb\nc\n",
+    b"a\r\nb\r\nc\r\n",
+    b"a\r\nb\nc\r\nd\nA\n",
+    b"a\nb\nc\nd\r\n",
+    b"a\r\nb\r\nd\r\ne\r\nc\n",
+    b"p\rq\r\nc\n",
+    b"p\rq\r\nc\r\n",
+    b"p\rq\nc\n",
+    b"a\rc\rb",
+    b"x" * 1000 + b"\r\nc\r\nb\r\n",
+    b"x" * 1000 + b"\nc\nb\n",
+]
+"""Files with line ends that editors hold differently."""
 
 EDITORS = (VSCODE, NEOVIM, EGLOT, HELIX, KATE, ZED)
 

@@ -210,6 +210,19 @@ async def test_a_file_that_is_not_open_and_no_utf8_text_is_refused_and_keeps_its
         assert work.editor.sent("workspace/applyEdit") == []
 
 
+@pytest.mark.parametrize("edits", [True, False], ids=["through the editor", "an editor that takes no edits"])
+async def test_a_new_notebook_is_refused_and_nobody_is_asked(edits: bool, tmp_path: Path) -> None:
+    async with at_work(tmp_path, VSCODE if edits else without_edits(), access="confirm") as work:
+        (work.folder / "link").symlink_to("linked.ipynb")
+        calls = [write("new/n.ipynb", "{}\n"), replace("N.IPYNB", "", "{}\n"), write("link", "{}\n")]
+        turn = await work.turn(calls)
+        assert turn.statuses == ["failed"] * 3
+        assert all("is a notebook" in told for told in turn.told), turn.told
+        assert work.editor.questions == []
+        assert work.editor.sent("workspace/applyEdit") == []
+        assert [entry.name for entry in work.folder.iterdir()] == ["link"]
+
+
 async def test_a_latin_1_file_that_the_editor_has_open_is_the_editors_to_encode(tmp_path: Path) -> None:
     # as reported in anthropics/claude-code#85842: the editor knows the encoding
     async with at_work(tmp_path) as work:

