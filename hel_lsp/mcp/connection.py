@@ -39,7 +39,7 @@ from hel_lsp.mcp.failures import AnsweredLate, NeverAnswered, SessionLost
 from hel_lsp.mcp.surroundings import Listener, Surroundings
 from hel_lsp.mcp.text import harmless
 from hel_lsp.mcp.transport import Transport, mended
-from hel_lsp.mcp.wire import ANSWERED, RAW, WITH_HEADERS, Mender
+from hel_lsp.mcp.wire import ANSWERED, RAW, UNREADABLE, WITH_HEADERS, Mender
 
 PAGES = 1000
 """Pages of one list that are asked for."""
@@ -132,19 +132,24 @@ class Connection:
         if not self.modern or tools is None or not tools.list_changed:
             return
         pause = _PAUSES[0]
+        reopened = False
         while True:
             opened = anyio.current_time()
             try:
                 async with self._client.listen(tools_list_changed=True) as stream:
                     if not stream.honored.tools_list_changed:
                         return
+                    if reopened:
+                        changed()  # what happened meanwhile is not told again
                     async for _ in stream:
                         changed()
-            except MCPError:
-                return  # it is refused, or there is no connection any more
+            except MCPError as error:
+                if error.code == METHOD_NOT_FOUND or _closed(error):
+                    return
             except SubscriptionLost:
                 pass
-            changed()  # what happened meanwhile is not told again
+            changed()  # nothing is told from here on
+            reopened = True
             pause = _PAUSES[0] if anyio.current_time() - opened > _PAUSES[1] else min(pause * 2, _PAUSES[1])
             await anyio.sleep(pause)
 
@@ -174,6 +179,8 @@ def _server_error(error: MCPError) -> ServerError:
         return ServerLost(error.message)
     if error.code == INVALID_REQUEST and error.message.startswith(_NO_SESSION):
         return SessionLost(error.message)
+    if error.data == UNREADABLE:
+        return ServerError(f"The server answered, so it may have done what it was asked, but {harmless(error.message)}")
     return ServerError(f"The server answered with the error {error.code}: {harmless(error.message)}")
 
 

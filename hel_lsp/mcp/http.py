@@ -12,6 +12,7 @@ from typing import Any
 import httpx2
 from mcp.client.streamable_http import streamable_http_client
 
+from hel_lsp.mcp.bodies import MendingClient
 from hel_lsp.mcp.config import ServerEntry
 from hel_lsp.mcp.oauth import sign_in
 from hel_lsp.mcp.surroundings import Listener, Surroundings
@@ -32,7 +33,9 @@ def over_http(name: str, entry: ServerEntry, surroundings: Surroundings, listene
 
         assert entry.url is not None
         authorized = any(header.lower() == "authorization" for header in entry.headers)
-        client = httpx2.AsyncClient(
+        client = MendingClient(
+            mender,
+            listener.skipped,
             headers=entry.headers,
             timeout=httpx2.Timeout(_CONNECT, read=None),
             auth=None if authorized else sign_in(name, entry, surroundings.person, listener),

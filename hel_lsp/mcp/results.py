@@ -6,8 +6,8 @@ import json
 from collections.abc import Mapping
 from typing import Any, cast
 
-from hel_lsp.mcp.schema import SchemaCheck
 from hel_lsp.mcp.text import harmless, size
+from hel_lsp.mcp.validation import SchemaCheck
 from hel_lsp.messages import ToolResult
 
 
@@ -23,7 +23,7 @@ def to_result(raw: Mapping[str, Any], output_schema: Mapping[str, Any] | None) -
         notes += [note] if note else []
     structured = "structuredContent" in raw
     if structured and not any(text.strip() for text in texts):
-        texts = [json.dumps(raw["structuredContent"], ensure_ascii=False)]
+        texts = [_as_json(raw["structuredContent"])]
     failed = raw.get("isError") not in (None, False)
     if not failed and output_schema is not None:
         notes += _broken_promise(raw, output_schema)
@@ -36,7 +36,7 @@ def _block(block: object) -> tuple[str | None, str]:
     if isinstance(block, str):
         return block, ""
     if not isinstance(block, dict):
-        return None, f"[content omitted: {json.dumps(block)[:80]}]"
+        return None, f"[content omitted: {_as_json(block)[:80]}]"
     fields = cast("dict[str, Any]", block)
     kind = str(fields.get("type", "content"))
     if kind == "resource" and isinstance(fields.get("resource"), dict):
@@ -48,7 +48,14 @@ def _block(block: object) -> tuple[str | None, str]:
     data = fields.get("data")
     if isinstance(data, str):
         return None, f"[{kind} omitted: {fields.get('mimeType', 'type unknown')}, {size(len(data) * 3 // 4)}]"
-    return None, f"[{kind} omitted: {size(len(json.dumps(fields)))}]"
+    return None, f"[{kind} omitted: {size(len(_as_json(fields)))}]"
+
+
+def _as_json(value: object) -> str:
+    try:
+        return json.dumps(value, ensure_ascii=False)
+    except RecursionError:
+        return "[omitted: nested too deeply]"
 
 
 def _resource(resource: Mapping[str, Any]) -> tuple[str | None, str]:

@@ -1,28 +1,62 @@
-"""JSON Schemas of MCP tools: a form that model providers accept, and validation by the server's own.
+"""JSON Schemas of MCP tools, in a form that model providers accept.
 
-jsonschema is imported when the first call is checked.
+A schema is as large and as entangled as its server likes: whatever is done with it here is linear in its size.
 """
 
 from __future__ import annotations
 
-import re
-from collections.abc import Iterator, Mapping
-from copy import deepcopy
-from typing import TYPE_CHECKING, Any, cast
+import json
+from collections.abc import Collection, Mapping
+from itertools import count
+from typing import Any, cast
 
-from hel_lsp.errors import InvalidArguments
+LEVELS = 100
+"""Levels of arrays and objects in a schema or in arguments; the SDK's serialiser gives up at 255."""
 
-if TYPE_CHECKING:
-    from jsonschema.exceptions import ValidationError
-    from jsonschema.protocols import Validator
+SCHEMA_LIMIT = 128_000
+"""Characters of a schema that is used."""
 
 _COMBINATORS = ("oneOf", "anyOf", "allOf")
 _STRUCTURE = {*_COMBINATORS, "not", "if", "then", "else", "enum", "const", "$ref"}
 _REFUSED_AT_ROOT = {*_STRUCTURE, "$schema", "$id"}
-_SHOWN = 5  # faults that one message names
-_SHORT = 200  # characters of one fault: some repeat the whole argument
+_KEPT = ("#/$defs/", "#/definitions/", "#/properties/")  # what is still there where the root has been flattened
+_MERGED = 20_000  # properties that are gone through for the alternatives of one schema
+_INLINED = 100  # characters of what is written out where it is referred to
 
-# ------------------------------------------------------------------ what the provider gets
+
+def nested_deeper(value: object, levels: int) -> bool:
+    """Whether it has more than so many levels of arrays and objects."""
+    level = [value]
+    for _ in range(levels):
+        level = [part for whole in level for part in _inside(whole) if isinstance(part, dict | list)]
+        if not level:
+            return False
+    return True
+
+
+def parts(value: object, most: int) -> int:
+    """How many parts it has; where they are more than `most`, some number above it."""
+    found = 0
+    waiting = [value]
+    while waiting and found <= most:
+        inside = _inside(waiting.pop())
+        found += len(inside)
+        waiting.extend(inside if found <= most else ())
+    return found
+
+
+def _inside(value: object) -> Collection[object]:
+    if isinstance(value, dict):
+        return cast("dict[str, object]", value).values()
+    return cast("list[object]", value) if isinstance(value, list) else ()
+
+
+def oversize(schema: Mapping[str, Any]) -> str:
+    """In what it is too large to be used, in words; empty where it is not."""
+    if nested_deeper(schema, LEVELS):
+        return f"is nested more than {LEVELS} levels deep"
+    length = len(json.dumps(schema))
+    return f"has {length} characters, {SCHEMA_LIMIT} are possible" if length > SCHEMA_LIMIT else ""
 
 
 def provider_parameters(schema: Mapping[str, Any]) -> dict[str, Any]:
@@ -35,50 +69,99 @@ def provider_parameters(schema: Mapping[str, Any]) -> dict[str, Any]:
     result["type"] = "object"
     if _STRUCTURE.isdisjoint(schema):
         return result if isinstance(result.get("properties"), dict) else {**result, "properties": {}}
-    properties, required = _flattened(schema, schema, 0)
+    properties, required = _Alternatives(schema).merged(schema)
     result["properties"] = properties
     result.pop("required", None)
     if required:
         result["required"] = [name for name in properties if name in required]
-    return cast("dict[str, Any]", _resolvable(result, schema, ()))
+    return _References(schema).resolvable(result)
 
 
-def _flattened(part: Mapping[str, Any], root: Mapping[str, Any], depth: int) -> tuple[dict[str, Any], set[str]]:
-    """The properties of an object schema with all its alternatives, and the names that every alternative requires."""
-    properties = dict(_mapping(part.get("properties")))
-    required = {name for name in _list(part.get("required")) if isinstance(name, str)}
-    if depth > 8:
+class _Alternatives:
+    """The alternatives of an object schema as one; those for which there is no room are left out."""
+
+    def __init__(self, root: Mapping[str, Any]) -> None:
+        self._root = root
+        self._room = _MERGED
+
+    def merged(self, part: Mapping[str, Any], depth: int = 0) -> tuple[dict[str, Any], set[str]]:
+        """The properties of `part` with all its alternatives, and the names that every alternative requires."""
+        if self._room < 0:
+            return {}, set()
+        properties = dict(_mapping(part.get("properties")))
+        required = {name for name in _list(part.get("required")) if isinstance(name, str)}
+        self._room -= 1 + len(properties) + len(required)
+        if depth > 8:
+            return properties, required
+        nested = [_mapping(item) for item in _list(part.get("allOf"))]
+        if isinstance(part.get("$ref"), str):
+            nested.append(_mapping(_lookup(self._root, part["$ref"])))
+        for item in nested:
+            more, needed = self.merged(item, depth + 1)
+            properties = self._joined(more, properties)
+            required |= needed
+        for keyword in ("oneOf", "anyOf"):
+            alternatives = [self.merged(_mapping(item), depth + 1) for item in _list(part.get(keyword))]
+            for more, _ in alternatives:
+                properties = self._joined(more, properties)
+            if alternatives:
+                required |= set[str].intersection(*(needed for _, needed in alternatives))
         return properties, required
-    nested = [_mapping(item) for item in _list(part.get("allOf"))]
-    if isinstance(part.get("$ref"), str):
-        nested.append(_mapping(_lookup(root, part["$ref"])))
-    for item in nested:
-        more, needed = _flattened(item, root, depth + 1)
-        properties = {**more, **properties}
-        required |= needed
-    for keyword in ("oneOf", "anyOf"):
-        alternatives = [_flattened(_mapping(item), root, depth + 1) for item in _list(part.get(keyword))]
-        for more, _ in alternatives:
-            properties = {**more, **properties}
-        if alternatives:
-            required |= set[str].intersection(*(needed for _, needed in alternatives))
-    return properties, required
+
+    def _joined(self, more: dict[str, Any], properties: dict[str, Any]) -> dict[str, Any]:
+        self._room -= len(more) + len(properties)
+        return {**more, **properties} if self._room >= 0 else properties
 
 
-def _resolvable(value: object, root: Mapping[str, Any], inside: tuple[str, ...]) -> object:
-    """`value` with references into parts that were dropped replaced by what they stood for."""
-    if isinstance(value, list):
-        return [_resolvable(item, root, inside) for item in cast("list[object]", value)]
-    if not isinstance(value, dict):
-        return value
-    fields = cast("dict[str, object]", value)
-    reference = fields.get("$ref")
-    if isinstance(reference, str) and not reference.startswith(("#/$defs/", "#/definitions/", "#/properties/")):
-        if reference in inside:
-            return {}  # it contains itself: anything goes
-        target = _lookup(root, reference)
-        return _resolvable(deepcopy(target), root, (*inside, reference))
-    return {key: _resolvable(item, root, inside) for key, item in fields.items()}
+class _References:
+    """Sees that references into parts that were dropped resolve.
+
+    What they stood for moves to `$defs`, each part once: written out at each place it would double with each level.
+    """
+
+    def __init__(self, root: Mapping[str, Any]) -> None:
+        self._root = root
+        self._names: dict[int, str] = {}
+        self._moved: list[Mapping[str, Any]] = []
+        self._room = SCHEMA_LIMIT
+
+    def resolvable(self, result: dict[str, Any]) -> dict[str, Any]:
+        """`result` with what its references need."""
+        result = cast("dict[str, Any]", self._seen_to(result))
+        definitions = dict(_mapping(result.get("$defs")))
+        while self._moved:
+            target = self._moved.pop()
+            definitions[self._names[id(target)]] = self._seen_to(target)
+        return {**result, "$defs": definitions} if definitions else result
+
+    def _seen_to(self, value: object) -> object:
+        if isinstance(value, list):
+            return [self._seen_to(item) for item in cast("list[object]", value)]
+        if not isinstance(value, dict):
+            return value
+        fields = {key: self._seen_to(item) for key, item in cast("dict[str, object]", value).items()}
+        reference = fields.get("$ref")
+        if not isinstance(reference, str) or reference.startswith(_KEPT):
+            return fields
+        del fields["$ref"]
+        return self._written_out(_mapping(_lookup(self._root, reference)), fields)
+
+    def _written_out(self, target: Mapping[str, Any], beside: Mapping[str, object]) -> Mapping[str, object]:
+        """What stands for a reference to `target`; where there is no room for it, anything is allowed."""
+        if id(target) not in self._names:
+            text = json.dumps(target) if self._room > 0 else ""
+            self._room -= len(text)
+            if self._room <= 0:
+                return beside
+            if len(text) <= _INLINED and "$ref" not in text:
+                return {**target, **beside}
+            self._names[id(target)] = self._free_name()
+            self._moved.append(target)
+        return {**beside, "$ref": f"#/$defs/{self._names[id(target)]}"}
+
+    def _free_name(self) -> str:
+        taken = {*self._names.values(), *_mapping(self._root.get("$defs"))}
+        return next(name for number in count(1) if (name := f"part{number}") not in taken)
 
 
 def _lookup(root: Mapping[str, Any], reference: str) -> object:
@@ -90,7 +173,7 @@ def _lookup(root: Mapping[str, Any], reference: str) -> object:
         key = part.replace("~1", "/").replace("~0", "~")
         if isinstance(value, list):
             items = cast("list[object]", value)
-            value = items[int(key)] if key.isdecimal() and int(key) < len(items) else {}
+            value = items[int(key)] if key.isdecimal() and len(key) < 9 and int(key) < len(items) else {}
         else:
             value = _mapping(value).get(key, {})
     return {} if value is root else value
@@ -102,64 +185,3 @@ def _mapping(value: object) -> Mapping[str, Any]:
 
 def _list(value: object) -> list[object]:
     return cast("list[object]", value) if isinstance(value, list) else []
-
-
-# ------------------------------------------------------------------ what is checked
-
-
-class SchemaCheck:
-    """A schema that values are checked against, by the draft it names, else 2020-12.
-
-    Nothing is fetched for references. A schema that cannot be used (invalid, with references that lead nowhere, or
-    with a pattern that Python does not read) lets everything through: the server is the one that decides.
-    """
-
-    def __init__(self, schema: Mapping[str, Any]) -> None:
-        self._schema = schema
-        self._validator = _validator(schema)
-
-    def faults(self, value: Any) -> list[str]:
-        """What does not fit, in words, at most five."""
-        return [_in_words(error) for error, _ in zip(self._errors(value), range(_SHOWN), strict=False)]
-
-    def arguments(self, tool: str, arguments: Mapping[str, Any]) -> Mapping[str, Any]:
-        """The arguments to send: without an explicit null for what may be absent and may not be null.
-
-        Raises InvalidArguments.
-        """
-        required = _list(self._schema.get("required"))
-        nulls = {name for name, value in arguments.items() if value is None and name not in required}
-        if nulls:
-            refused = {error.path[0] for error in self._errors(arguments) if len(error.path) == 1}
-            arguments = {name: value for name, value in arguments.items() if name not in nulls & refused}
-        if faults := self.faults(arguments):
-            raise InvalidArguments(f"The arguments do not fit {tool}, so it was not called: {'; '.join(faults)}")
-        return arguments
-
-    def _errors(self, value: Any) -> Iterator[ValidationError]:
-        from referencing.exceptions import Unresolvable  # imported by now, with jsonschema
-
-        if self._validator is None:
-            return
-        try:
-            yield from self._validator.iter_errors(value)
-        except (Unresolvable, re.error, RecursionError):
-            return
-
-
-def _validator(schema: Mapping[str, Any]) -> Validator | None:
-    from jsonschema import Draft202012Validator, SchemaError, validators
-    from referencing import Registry
-
-    kind = validators.validator_for(schema, default=Draft202012Validator)
-    try:
-        kind.check_schema(dict(schema))
-    except (SchemaError, RecursionError):
-        return None
-    return kind(schema, registry=Registry())
-
-
-def _in_words(error: ValidationError) -> str:
-    message = error.message if len(error.message) <= _SHORT else error.message[:_SHORT] + "…"
-    place = ".".join(str(part) for part in error.absolute_path)
-    return f"{place}: {message}" if place else message

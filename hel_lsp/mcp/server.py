@@ -54,6 +54,30 @@ class Limits:
     call: float
 
 
+class _Clock:
+    """The time of one call, which may take `limit` from any progress on. It stands still while a person is asked."""
+
+    def __init__(self, limit: float) -> None:
+        self.scope = anyio.CancelScope()
+        self._limit = limit
+        self._latest = anyio.current_time() + limit * EXTENSION
+        self._stopped: float | None = anyio.current_time()
+
+    def stop(self) -> None:
+        self._stopped = anyio.current_time()
+        self.scope.deadline = math.inf
+
+    def go_on(self) -> None:
+        if self._stopped is not None:
+            self._latest += anyio.current_time() - self._stopped
+            self._stopped = None
+        self.restart()
+
+    def restart(self) -> None:
+        if self._stopped is None:
+            self.scope.deadline = min(anyio.current_time() + self._limit, self._latest)
+
+
 class McpServer:
     """A declared server. `tools` is what it listed last and stays when it ends: the next call starts it again."""
 
@@ -72,7 +96,7 @@ class McpServer:
         self.protocol_version: str | None = None
         self.instructions = ""
         self.tools: list[SoundTool] = []
-        self.journal = Journal(name, {**entry.env, **entry.headers}, log)
+        self.journal = Journal(name, [*entry.env.items(), *entry.headers.items()], log)
         self.settled = asyncio.Event()
         self._down = asyncio.Event()
         self._folder = folder / (entry.cwd or ".")
@@ -85,9 +109,11 @@ class McpServer:
         self._ending = asyncio.Event()
         self._scope = anyio.CancelScope()
         self._stale_from = math.inf
-        self._running: set[anyio.CancelScope] = set()
+        self._running: set[_Clock] = set()
+        self._questions = 0
         self._failures = 0
-        self._failure = ""
+        self.failure = ""
+        """Why it is down, where it is."""
 
     # ---------------------------------------------------------------- its life
 
@@ -147,7 +173,7 @@ class McpServer:
 
     async def _run(self) -> None:
         lost = asyncio.Event()
-        listener = Listener(self.journal.skipped, self._list_changed, lost.set, self._asking)
+        listener = Listener(self.journal.skipped, self._list_changed, lost.set, self._asking, self.journal.hide)
         if self.entry.url is not None:
             http = await _imported("http")
             await self._connect(http.over_http(self.name, self.entry, self._surroundings, listener), listener, lost)
@@ -225,9 +251,8 @@ class McpServer:
         self._surroundings.changed()
 
     def _fail(self, reason: str) -> None:
-        self._failure = reason
         self._failures += 1
-        self.journal.failed(reason)
+        self.failure = self.journal.failed(reason)
         self._set_status("failed")
         self._down.set()
 
@@ -248,20 +273,15 @@ class McpServer:
             self.start()
 
     async def _call(self, connection: Connection, tool: SoundTool, arguments: Mapping[str, Any]) -> ToolResult:
-        latest = anyio.current_time() + self._limits.call * EXTENSION
-
-        def advanced() -> None:
-            scope.deadline = min(anyio.current_time() + self._limits.call, latest)
-
-        with anyio.CancelScope(deadline=anyio.current_time() + self._limits.call) as scope, self._timed(scope):
+        with self._timed() as clock:
             try:
-                raw = await connection.call(tool.name, arguments, advanced)
+                raw = await connection.call(tool.name, arguments, clock.restart)
             except SessionLost:
                 raise
             except ServerLost as error:
                 await self._down.wait()
                 raise ServerLost(
-                    f"The MCP server {self.name} {self._failure or 'was stopped'} during the call."
+                    f"The MCP server {self.name} {self.failure or 'was stopped'} during the call."
                 ) from error
             self._failures = 0
             return to_result(raw, tool.output_schema)
@@ -271,26 +291,34 @@ class McpServer:
         )
 
     @contextmanager
-    def _timed(self, scope: anyio.CancelScope) -> Generator[None]:
-        self._running.add(scope)
+    def _timed(self) -> Generator[_Clock]:
+        clock = _Clock(self._limits.call)
+        self._running.add(clock)
+        if not self._questions:
+            clock.go_on()
         try:
-            yield
+            with clock.scope:
+                yield clock
         finally:
-            self._running.discard(scope)
+            self._running.discard(clock)
 
     @contextmanager
     def _asking(self) -> Generator[None]:
         """While a person is asked, neither the start nor a call runs out of time."""
-        starting = self.status == "starting"
-        for scope in (self._scope, *self._running):
-            scope.deadline = math.inf
+        if not self._questions:
+            self._scope.deadline = math.inf
+            for clock in self._running:
+                clock.stop()
+        self._questions += 1
         try:
             yield
         finally:
-            if starting and self.status == "starting":
-                self._scope.deadline = anyio.current_time() + self._limits.start
-            for scope in self._running:
-                scope.deadline = anyio.current_time() + self._limits.call
+            self._questions -= 1
+            if not self._questions:
+                if self.status == "starting":
+                    self._scope.deadline = anyio.current_time() + self._limits.start
+                for clock in self._running:
+                    clock.go_on()
 
     async def _connected(self) -> Connection:
         if self.settled.is_set() and self._connection is None:
@@ -300,13 +328,13 @@ class McpServer:
             if self._failures > len(BACK_OFF):
                 raise ServerError(
                     f"The MCP server {self.name} is down: it has failed {self._failures} times in a row, the last "
-                    f"time because it {self._failure}. It is not started again until the user reloads it."
+                    f"time because it {self.failure}. It is not started again until the user reloads it."
                 )
             await asyncio.sleep(BACK_OFF[self._failures - 1])
             self.start()
         await self.settled.wait()
         if self._connection is None:
-            raise ServerError(f"The MCP server {self.name} is not there: {self._failure or self.status}.")
+            raise ServerError(f"The MCP server {self.name} is not there: {self.failure or self.status}.")
         return self._connection
 
     # ---------------------------------------------------------------- what is told of it

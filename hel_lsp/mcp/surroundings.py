@@ -26,10 +26,12 @@ class Surroundings:
 class Listener:
     """Told of lines that are no messages, of changes to the list of tools, and of the end of the server's output.
 
-    While a person is being asked, `asking` is entered: the time of calls stands still.
+    While a person is being asked, `asking` is entered: the time of calls stands still. `hide` is told of what the
+    server is sent in secret beside what its entry says.
     """
 
     skipped: Callable[[str], None]
     list_changed: Callable[[], None]
     lost: Callable[[], None]
     asking: Callable[[], AbstractContextManager[None]]
+    hide: Callable[[str], None]

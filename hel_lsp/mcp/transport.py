@@ -19,7 +19,7 @@ from mcp.types import METHOD_NOT_FOUND, ErrorData, JSONRPCError, JSONRPCMessage,
 
 from hel_lsp.mcp.process import OverlongLine, ServerProcess
 from hel_lsp.mcp.surroundings import Listener
-from hel_lsp.mcp.wire import Mender, answer_for, parse_line
+from hel_lsp.mcp.wire import Mender, answer_for, answer_for_garbled, parse_line
 
 MESSAGE_LIMIT = 64 << 20
 """Bytes of the longest message that is read."""
@@ -127,7 +127,7 @@ async def stdio(process: ServerProcess, listener: Listener, patient: bool, mende
     async def receive() -> None:
         async with arrived:
             async for line in process.lines(MESSAGE_LIMIT):
-                for message in _messages(line, listener.skipped):
+                for message in read_messages(line, listener.skipped):
                     await arrived.send(SessionMessage(message))
         listener.lost()
 
@@ -160,7 +160,10 @@ async def _unless_closed(run: Callable[[], Any]) -> None:
         return
 
 
-def _messages(line: bytes | OverlongLine, skipped: Callable[[str], None]) -> Sequence[JSONRPCMessage]:
+def read_messages(
+    line: bytes | OverlongLine, skipped: Callable[[str], None], answering: RequestId | None = None
+) -> Sequence[JSONRPCMessage]:
+    """The messages of a line, and for a response that cannot be read an error; what is neither is told to `skipped`."""
     if isinstance(line, OverlongLine):
         answer = answer_for(line)
         skipped(f"a line of {line.size} bytes" + ("" if answer else ", of which it is unknown what it answers"))
@@ -168,7 +171,8 @@ def _messages(line: bytes | OverlongLine, skipped: Callable[[str], None]) -> Seq
     if not line.strip():
         return []
     try:
-        return parse_line(line)
+        return parse_line(line, answering)
     except ValueError as error:
         skipped(f"{error}: {line[:200].decode('utf-8', 'replace')}")
-        return []
+        answer = answer_for_garbled(line, str(error))
+        return [answer] if answer else []

@@ -78,7 +78,7 @@ def example(schema: Mapping[str, Any]) -> dict[str, Any]:
 async def run(url: str, context: Mapping[str, Any], folder: Path) -> None:
     (folder / ".hel").mkdir()
     (folder / ".hel" / "mcp.json").write_text(json.dumps({"servers": {"s": entry(url, context)}}), encoding="utf-8")
-    host = McpHost(folder, McpSettings(start_wait=25), yes, Log(), notify=print, person=Visitor())
+    host = McpHost(folder, lambda: McpSettings(start_wait=25), yes, Log(), notify=print, person=Visitor())
     await host.start()
     wanted = context.get("toolCalls")
     for name, tool in list(host.tools().items()):

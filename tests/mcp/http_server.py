@@ -24,7 +24,8 @@ class Post:
 class HttpServer:
     """`tools` is what is listed, or what `listed` says for each request for a page of the list.
 
-    `called` answers a call and may hold it; `pages` answer other paths.
+    `called` answers a call and may hold it; `pages` answer other paths. `replies` answers a message with whatever it
+    likes, and with None in the ordinary way.
     """
 
     era: str = "new"
@@ -34,6 +35,7 @@ class HttpServer:
     token: str = ""
     streams: bool = False
     called: Callable[[dict[str, Any]], Awaitable[dict[str, Any]]] | None = None
+    replies: Callable[[dict[str, Any]], Reply | None] | None = None
     pages: dict[str, Page] = field(default_factory=dict)
     posts: list[Post] = field(default_factory=list)
     hung_up: asyncio.Event = field(default_factory=asyncio.Event)
@@ -115,6 +117,8 @@ class HttpServer:
                 return await _reply(writer, 404, {}, b"")
         if "id" not in message:
             return await _reply(writer, 202, {}, b"")
+        if self.replies is not None and (reply := self.replies(message)) is not None:
+            return await _reply(writer, *reply)
         if message["method"] == "tools/call" and self.called is not None:
             answer = asyncio.ensure_future(self.called(message["params"]))
             gone = asyncio.ensure_future(reader.read(1))
@@ -154,10 +158,10 @@ class HttpServer:
         return {"error": {"code": -32601, "message": "Method not found"}}
 
 
-def with_sign_in(server: HttpServer) -> list[dict[str, list[str]]]:
-    """Have the server ask for a token that a sign-in gives; what the token's endpoint was asked."""
+def with_sign_in(server: HttpServer, token: str = "t0k3n") -> list[dict[str, list[str]]]:
+    """Have the server ask for the token that a sign-in gives; what the token's endpoint was asked."""
     asked: list[dict[str, list[str]]] = []
-    server.token = "t0k3n"
+    server.token = token
 
     def page(value: dict[str, Any]) -> Any:
         def answer(method: str, target: str, headers: dict[str, str], body: bytes) -> Reply:
@@ -169,11 +173,11 @@ def with_sign_in(server: HttpServer) -> list[dict[str, list[str]]]:
         client = {**json.loads(body), "client_id": "cl1", "token_endpoint_auth_method": "none"}
         return 201, {"Content-Type": "application/json"}, json.dumps(client).encode()
 
-    def token(method: str, target: str, headers: dict[str, str], body: bytes) -> Reply:
+    def issue(method: str, target: str, headers: dict[str, str], body: bytes) -> Reply:
         asked.append(parse_qs(body.decode()))
-        return 200, {"Content-Type": "application/json"}, b'{"access_token": "t0k3n", "token_type": "Bearer"}'
+        return 200, {"Content-Type": "application/json"}, json.dumps(issued).encode()
 
-    origin = server.origin
+    origin, issued = server.origin, {"access_token": token, "token_type": "Bearer"}
     server.pages = {
         "/.well-known/oauth-protected-resource": page({"resource": server.url, "authorization_servers": [origin]}),
         "/.well-known/oauth-authorization-server": page(
@@ -187,7 +191,7 @@ def with_sign_in(server: HttpServer) -> list[dict[str, list[str]]]:
             }
         ),
         "/register": register,
-        "/token": token,
+        "/token": issue,
     }
     return asked
 

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from hel_lsp.mcp import server
-from tests.mcp.workspace import ECHO, Workspace, scripted, until
+from tests.mcp.workspace import ECHO, Workspace, scripted, scripted_from, until
 
 
 async def test_a_call_that_takes_too_long_is_cancelled_and_the_server_kept(
@@ -171,6 +171,36 @@ async def test_noise_on_standard_output_is_skipped_and_logged(workspace: Workspa
     skipped = [entry["text"] for entry in workspace.log.of("mcp_skipped_line")]
     assert len(skipped) == 5
     assert "Welcome!" in skipped[0]
+
+
+@pytest.mark.parametrize("levels", [300, 980, 100_000])
+async def test_a_result_nested_too_deeply_ends_its_call_at_once(
+    workspace: Workspace, tmp_path: Path, era: str, levels: int
+) -> None:
+    deep = "[" * levels + "]" * levels
+    line = f'{{"jsonrpc":"2.0","id":%ID%,"result":{{"content":[{{"type":"text","text":"done"}},{deep}]}}}}'
+    entry = scripted_from(tmp_path / "server", era=era, tools=[ECHO], calls={"echo": [{"line": line}]})
+    host = await workspace.started({"s": entry})
+    result = await host.call("mcp__s__echo", {})
+    assert (result.status, result.text.startswith("done\n[content omitted")) == ("completed", True)
+
+
+async def test_a_response_that_is_cut_off_ends_its_call_at_once(workspace: Workspace, era: str) -> None:
+    lines = ['{"jsonrpc":"2.0","id":%ID%,"result":{"content":["one', 'two"]}}']
+    host = await workspace.started({"s": scripted(era=era, calls={"echo": [{"line": line} for line in lines]})})
+    result = await host.call("mcp__s__echo", {})
+    assert result.status == "failed"
+    assert "it may have done what it was asked, but its response cannot be read" in result.text
+    await until(lambda: len(workspace.log.of("mcp_skipped_line")) == 2)
+
+
+@pytest.mark.parametrize("levels", [300, 980, 5000])
+async def test_a_tool_nested_too_deeply_costs_itself_alone(workspace: Workspace, era: str, levels: int) -> None:
+    tools = [ECHO, {"name": "deep", "inputSchema": {"properties": "DEEP"}}]
+    host = await workspace.started({"s": scripted(era=era, tools=tools, deep=levels)})
+    (state,) = host.servers()
+    assert (state.status, [tool.name for tool in state.tools]) == ("ready", ["mcp__s__echo"])
+    assert state.diagnostics == ["deep: dropped, its inputSchema is nested more than 100 levels deep"]
 
 
 async def test_invalid_utf_8_in_an_answer_costs_only_that_character(workspace: Workspace, era: str) -> None:

@@ -80,6 +80,22 @@ def test_a_bad_tool_costs_itself_alone_and_says_why(raw: Any) -> None:
     assert "dropped" in diagnostics[0]
 
 
+@pytest.mark.parametrize("deep", [300, 100_000])
+def test_a_schema_nested_too_deeply_or_too_long_costs_its_tool_alone(deep: int) -> None:
+    nested: dict[str, Any] = {}
+    for _ in range(deep):
+        nested = {"type": "object", "properties": {"a": nested}}
+    long = {"properties": {f"p{number}": {"description": "x" * 1000} for number in range(200)}}
+    tools, diagnostics = inspect_list(
+        [{"name": name, "inputSchema": schema} for name, schema in (("a", nested), ("b", OBJECT), ("c", long))],
+        ["*"],
+        [],
+    )
+    assert [tool.name for tool in tools] == ["b"]
+    assert "nested more than 100 levels deep" in diagnostics[0]
+    assert "128000 are possible" in diagnostics[1]
+
+
 @pytest.mark.parametrize("schema", [{}, {"properties": {"a": {}}}, {"type": ["object", "null"]}])
 def test_a_missing_type_is_repaired(schema: dict[str, Any]) -> None:
     tool = inspect_tool({"name": "a", "inputSchema": schema})

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from hel_lsp.mcp import connection
-from tests.mcp.http_server import HttpServer, Post
+from tests.mcp.http_server import HttpServer, Post, Reply
 from tests.mcp.workspace import ECHO, Workspace, scripted, until
 
 OTHER = {**ECHO, "name": "other"}
@@ -59,13 +60,94 @@ async def test_a_stream_that_ends_is_opened_again_and_the_list_read_again(
     assert list(host.tools()) == ["mcp__s__other"]
 
 
+@pytest.mark.parametrize("code", [-32603, -32602, -32000])  # the SDK says the last for a connection that has ended
+async def test_a_stream_that_is_refused_for_a_while_is_asked_for_until_it_is_there(
+    workspace: Workspace, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, code: int
+) -> None:
+    monkeypatch.setattr(connection, "_PAUSES", (0.01, 0.02))
+    record, gate = tmp_path / "record", tmp_path / "gate"
+    refusal = {"grant_when": str(gate), "refusal": {"code": code, "message": "busy"}}
+    calls = {"echo": [{"hang_up": True}, {"fill": 1}], "change": [{"tools": [OTHER]}, {"fill": 1}]}
+    tools = [ECHO, {**ECHO, "name": "change"}]
+    server = scripted(era="new", listen=True, tools=tools, calls=calls, record=str(record), **refusal)
+    host = await workspace.started({"s": server})
+
+    async def listed(count: int) -> bool:
+        await host.refresh()
+        return lists(workspace, record) == count
+
+    await until(lambda: workspace.received(record, "subscriptions/listen"))
+    await host.call("mcp__s__echo", {})
+    await until(lambda: listed(2))
+    await until(lambda: len(workspace.received(record, "subscriptions/listen")) > 4)
+    await host.call("mcp__s__change", {})
+    assert list(host.tools()) == ["mcp__s__echo", "mcp__s__change"]
+    gate.touch()
+    await until(lambda: listed(3))
+    assert list(host.tools()) == ["mcp__s__other"]
+
+
+async def test_the_list_is_read_again_once_the_stream_is_there_again(
+    workspace: Workspace, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(connection, "_PAUSES", (0.01, 0.02))
+    record, gate = tmp_path / "record", tmp_path / "gate"
+    calls = {"echo": [{"hang_up": True}, {"fill": 1}], "change": [{"tools": [OTHER]}, {"fill": 1}]}
+    tools = [ECHO, {**ECHO, "name": "change"}]
+    server = scripted(era="new", listen=True, tools=tools, calls=calls, record=str(record), grant_when=str(gate))
+    host = await workspace.started({"s": server})
+    await until(lambda: workspace.received(record, "subscriptions/listen"))
+    await host.call("mcp__s__echo", {})
+    await until(lambda: len(workspace.received(record, "subscriptions/listen")) == 2)
+    await host.refresh()
+    await host.call("mcp__s__change", {})
+    await host.refresh()
+    assert (lists(workspace, record), "mcp__s__echo" in host.tools()) == (2, True)
+    gate.touch()
+    await host.call("mcp__s__change", {})
+
+    async def renewed() -> bool:
+        await host.refresh()
+        return list(host.tools()) == ["mcp__s__other"]
+
+    await until(renewed)
+
+
+async def test_a_stream_over_http_survives_a_server_that_is_busy(
+    workspace: Workspace, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(connection, "_PAUSES", (0.01, 0.02))
+
+    def replies(message: dict[str, Any]) -> Reply | None:
+        if message["method"] == "server/discover":
+            about = {"supportedVersions": ["2026-07-28"], "capabilities": {"tools": {"listChanged": True}}}
+            answer = {"jsonrpc": "2.0", "id": message["id"], "result": {"resultType": "complete", **about}}
+            return 200, {"Content-Type": "application/json"}, json.dumps(answer).encode()
+        if message["method"] != "subscriptions/listen":
+            return None
+        if len(server.of("subscriptions/listen")) in (2, 3):
+            return 503, {}, b"busy"
+        stamp = {"io.modelcontextprotocol/subscriptionId": message["id"]}
+        params = {"_meta": stamp, "notifications": {"toolsListChanged": True}}
+        granted = {"jsonrpc": "2.0", "method": "notifications/subscriptions/acknowledged", "params": params}
+        return 200, {"Content-Type": "text/event-stream"}, f"data: {json.dumps(granted)}\n\n".encode()
+
+    async with HttpServer(replies=replies) as server:
+        host = await workspace.started({"s": {"url": server.url}})
+        await until(lambda: len(server.of("subscriptions/listen")) > 4)
+        assert (await host.call("mcp__s__echo", {})).status == "completed"
+        await host.aclose()
+
+
 @pytest.mark.parametrize("listen", [{}, {"listen": False}])
 async def test_a_server_without_a_stream_serves_all_the_same(
-    workspace: Workspace, tmp_path: Path, listen: dict[str, bool]
+    workspace: Workspace, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, listen: dict[str, bool]
 ) -> None:
+    monkeypatch.setattr(connection, "_PAUSES", (0.001, 0.002))
     record = tmp_path / "record"
     host = await workspace.started({"s": scripted(era="new", record=str(record), **listen)})
-    assert (await host.call("mcp__s__echo", {})).status == "completed"
+    for _ in range(30):
+        assert (await host.call("mcp__s__echo", {})).status == "completed"
     assert len(workspace.received(record, "subscriptions/listen")) == 1
     assert host.servers()[0].status == "ready"
 

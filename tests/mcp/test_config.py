@@ -2,6 +2,8 @@ from __future__ import annotations
 
 import hashlib
 import json
+import shlex
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -87,6 +89,22 @@ def test_the_models_key_is_refused(path: Path, text: str) -> None:
     assert "secret" not in server.problem
 
 
+@pytest.mark.parametrize("variable", ["THE_KEY", "the_key", "The_Key"])
+@pytest.mark.parametrize("entry", [{"headers": {"A": "${%s}"}}, {"auth": {"clientId": "c", "clientSecretEnv": "%s"}}])
+def test_where_the_system_ignores_case_so_does_the_refusal_of_the_key(
+    path: Path, monkeypatch: pytest.MonkeyPatch, variable: str, entry: dict[str, Any]
+) -> None:
+    content = json.loads(json.dumps({"s": {"url": "http://x", **entry}}) % variable)
+    environment = {variable: "secret"}  # as `os.environ` finds it there
+    elsewhere = only(read(path, content, environment, {"The_Key"}))
+    assert (elsewhere.entry is None) == (variable == "The_Key")
+    monkeypatch.setattr(sys, "platform", "win32")
+    server = only(read(path, content, environment, {"The_Key"}))
+    assert server.entry is None
+    assert "is the model's key" in server.problem
+    assert "secret" not in server.problem
+
+
 @pytest.mark.parametrize(
     ("data", "place"),
     [
@@ -116,6 +134,9 @@ def test_a_file_that_cannot_be_parsed_is_reported_with_its_place(path: Path, dat
         ({"command": "x", "timeout": True}, "timeout"),
         ({}, "either command or url"),
         ({"command": "x", "url": "http://y"}, "either command or url"),
+        ({"command": None, "url": None}, "either command or url"),
+        ({"command": "x", "args": None}, "args"),
+        ({"command": "x", "url": 5}, "url"),
         ("x", ""),
     ],
 )
@@ -156,6 +177,51 @@ def test_the_lines_show_what_would_run_and_no_values(path: Path) -> None:
         "one: npx 'a b' '${DIR}' in sub with the variables TOKEN",
         "two: https://example.com/mcp with the headers Authorization",
         "sly: 'true\\x1b[2K\\u202e'",
+    )
+
+
+ABSENT = object()
+
+
+@pytest.mark.parametrize("url", [ABSENT, None, "", "https://example.com", 5, [], {}])
+@pytest.mark.parametrize("command", [ABSENT, None, "", "./run it", 5, [], {}])
+@pytest.mark.parametrize("more", [{}, {"disabled": False}, {"disabled": None}, {"disabled": True}, {"args": None}])
+def test_a_line_shows_what_runs_and_there_is_none_for_what_cannot(
+    path: Path, command: object, url: object, more: dict[str, Any]
+) -> None:
+    declared = {key: value for key, value in (("command", command), ("url", url)) if value is not ABSENT}
+    file = read(path, {"s": {**declared, **more}})
+    entry = only(file).entry
+    if entry is None:
+        assert file.lines == ()
+    else:
+        runs = shlex.quote(entry.command or "") if entry.url is None else entry.url
+        assert file.lines == (f"s: {runs}",)
+
+
+def test_the_lines_show_whatever_of_the_environment_goes_along(path: Path) -> None:
+    file = read(
+        path,
+        {
+            "seen": {"command": "${A}", "args": ["${B:-b}"], "cwd": "${C}", "env": {"X": "${A}${B}", "Y": "${C}"}},
+            "env": {"command": "run", "env": {"X": "${A}", "Y": "a ${B:-} ${A}"}},
+            "headers": {"url": "https://example.com/${A}", "headers": {"X": "Bearer ${A} ${B}"}},
+            "secret": {"url": "https://example.com", "auth": {"clientId": "c", "clientSecretEnv": "D"}},
+            "auth": {
+                "url": "https://example.com",
+                "auth": {"clientId": "${A}", "scopes": ["${B}"], "metadataUrl": "https://c.example/${C}"},
+            },
+            "unset": {"command": "run", "env": {"X": "${NOWHERE}"}},
+        },
+        dict.fromkeys("ABCD", "hush"),
+    )
+    assert file.lines == (
+        "seen: '${A}' '${B:-b}' in ${C} with the variables X, Y",
+        "env: run with the variables X, Y, using A, B of your environment",
+        "headers: https://example.com/${A} with the headers X, using B of your environment",
+        "secret: https://example.com, using D of your environment",
+        "auth: https://example.com as the client of https://c.example/${C}, using A, B of your environment",
+        "unset: run with the variables X, using NOWHERE of your environment",
     )
 
 

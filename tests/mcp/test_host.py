@@ -60,6 +60,24 @@ async def test_disabled_as_a_whole_nothing_is_read(workspace: Workspace) -> None
     assert (host.servers(), workspace.asked) == ([], [])
 
 
+async def test_a_look_tells_each_server_as_its_file_stands_and_a_start_reads_it_again(workspace: Workspace) -> None:
+    workspace.declare({"s": scripted(), "theirs": scripted()}, file=".mcp.json", key="mcpServers")
+    host = workspace.host({"s": scripted(), "off": {**scripted(), "disabled": True}, "a__b": scripted()})
+    await host.look(lambda request: request.file.parent.name == ".hel")
+    looked_at = {server.name: (server.status, len(server.diagnostics)) for server in host.servers()}
+    assert looked_at == {"s": ("stopped", 1), "off": ("disabled", 1), "a__b": ("failed", 1), "theirs": ("untrusted", 0)}
+    assert (workspace.asked, workspace.log.entries, list(host.tools()), list(host.pending())) == ([], [], [], [])
+    workspace.declare({"other": scripted()})
+    await host.start()
+    assert [(server.name, server.status) for server in host.servers()] == [
+        ("other", "ready"),
+        ("s", "ready"),
+        ("theirs", "ready"),
+    ]
+    await host.look(lambda request: False)
+    assert len(host.servers()) == 3
+
+
 async def test_without_trust_nothing_is_started(workspace: Workspace, tmp_path: Path) -> None:
     workspace.trusts = False
     host = await workspace.started({"s": scripted(pids=str(tmp_path / "pids"))})
@@ -216,7 +234,7 @@ async def test_standard_error_goes_to_the_log_alone_and_without_secrets(workspac
     server = {**scripted(era=era, stderr="\x1b[1mstarting with hush-hush, abc-def\n"), "env": secrets}
     host = await workspace.started({"s": server})
     await until(lambda: workspace.log.of("mcp_stderr"))
-    assert [entry["text"] for entry in workspace.log.of("mcp_stderr")] == ["starting with [secret], [secret]\n"]
+    assert [entry["text"] for entry in workspace.log.of("mcp_stderr")] == ["starting with [hidden], [hidden]\n"]
     assert host.servers()[0].diagnostics == []
 
 

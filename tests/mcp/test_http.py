@@ -211,3 +211,42 @@ async def test_a_client_that_is_registered_by_hand_is_used(
         assert asked[0]["client_id"] == ["ours"]
         await until(lambda: browser.task.done())
         await host.aclose()
+
+
+async def test_what_a_server_was_sent_in_secret_is_not_in_what_is_told_of_it(
+    workspace: Workspace, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Now and when the tokens come from the disk: here it has tools that are dropped, named like what it got."""
+    secrets = ["token-of-a-sign-in", "known-by-both-sides"]
+    monkeypatch.setenv("OURS", secrets[1])
+    async with HttpServer() as server:
+        with_sign_in(server, secrets[0])
+        server.listed = lambda post: {"tools": [{"name": f"{post.headers['authorization']} {secrets[1]}"}]}
+        for _ in range(2):
+            workspace.person = browser = Browser()
+            auth = {"clientId": "ours", "clientSecretEnv": "OURS"}
+            host = await workspace.started({"s": {"url": server.url, "auth": auth}})
+            (state,) = host.servers()
+            assert "[hidden]" in " ".join(state.diagnostics)
+            told = json.dumps([state.diagnostics, workspace.log.entries])
+            assert not any(secret in told for secret in secrets)
+            if browser.opened:
+                await browser.task
+            await host.aclose()
+        assert browser.opened == []
+
+
+@pytest.mark.parametrize("variable", ["THE_KEY", "${NOWHERE:-THE_KEY}"])
+async def test_the_models_key_is_no_secret_of_a_client(
+    workspace: Workspace, monkeypatch: pytest.MonkeyPatch, variable: str
+) -> None:
+    monkeypatch.setenv("THE_KEY", "sk-of-the-model")
+    async with HttpServer() as server:
+        asked = with_sign_in(server)
+        workspace.person = Browser()
+        entry = {"url": server.url, "auth": {"clientId": "theirs", "clientSecretEnv": variable}}
+        host = await workspace.started({"s": entry}, refused={"THE_KEY"})
+        (state,) = host.servers()
+        assert (state.status, asked, server.posts) == ("disabled", [], [])
+        assert "auth.clientSecretEnv" in state.diagnostics[0]
+        assert "THE_KEY" in state.diagnostics[0]

@@ -113,7 +113,7 @@ class Log:
 async def yes(request): return True
 
 async def main():
-    host = McpHost(Path(sys.argv[1]), McpSettings(start_wait=20), yes, Log(), notify=print)
+    host = McpHost(Path(sys.argv[1]), lambda: McpSettings(start_wait=20), yes, Log(), notify=print)
     await host.start()
     print(os.getpid(), [server.status for server in host.servers()], flush=True)
     if sys.argv[2] == "calling":

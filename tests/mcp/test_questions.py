@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import asyncio
 import json
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from tests.mcp.workspace import Person, Workspace, scripted
+from hel_lsp.mcp import server
+from tests.mcp.workspace import ECHO, Person, Workspace, scripted
 
 COLOUR = {"type": "object", "properties": {"colour": {"type": "string", "enum": ["red", "blue"]}}}
 SURE = {"type": "object", "properties": {"sure": {"type": "boolean"}}, "required": ["sure"]}
@@ -159,3 +161,54 @@ async def test_while_the_person_thinks_the_call_does_not_run_out_of_time(workspa
     step = asking(era, "elicitation/create", {"message": "Which?", "requestedSchema": COLOUR})
     host = await workspace.started({"s": {**scripted(era=era, calls={"echo": [step]}), "timeout": 0.3}})
     assert "red" in (await host.call("mcp__s__echo", {})).text
+
+
+NEVER = {**scripted(calls={"echo": [{"wait": "/no/such/file"}]}), "timeout": 1.5}
+"""A server whose call takes as long as it may: more than that of the others in these tests."""
+
+
+async def test_after_a_long_thought_progress_does_not_end_the_call(
+    workspace: Workspace, monkeypatch: pytest.MonkeyPatch, era: str
+) -> None:
+    monkeypatch.setattr(server, "EXTENSION", 1)
+
+    class Slow(Person):
+        async def choose(self, message: str, actions: Sequence[str]) -> str | None:
+            await host.call("mcp__never__echo", {})
+            return await super().choose(message, actions)
+
+    workspace.person = Slow("red")
+    step = asking(era, "elicitation/create", {"message": "Which?", "requestedSchema": COLOUR})
+    steps = [{**step, "then": 3}] if era == "old" else [{"progress": 3}, step]
+    host = await workspace.started(
+        {"s": {**scripted(era=era, calls={"echo": steps}), "timeout": 1}, "never": NEVER},
+    )
+    assert "red" in (await host.call("mcp__s__echo", {})).text
+
+
+async def test_the_first_of_two_answers_does_not_start_the_clock(workspace: Workspace, tmp_path: Path) -> None:
+    gate = tmp_path / "gate"
+    second = asyncio.Event()
+
+    class Two(Person):
+        async def choose(self, message: str, actions: Sequence[str]) -> str | None:
+            self.asked.append((message, tuple(actions)))
+            if len(self.asked) == 2:
+                second.set()
+                return "blue"
+            await second.wait()
+            await host.call("mcp__never__echo", {})  # while this question is open, that of the other call is answered
+            gate.touch()
+            return "red"
+
+    workspace.person = Two()
+    step = asking("new", "elicitation/create", {"message": "Which?", "requestedSchema": COLOUR})
+    busy = [{"progress": 3}, {"wait": str(gate)}, {"fill": 3}]
+    tools = [ECHO, {**ECHO, "name": "busy"}]
+    behaviour = scripted(era="new", tools=tools, calls={"echo": [step], "busy": busy})
+    host = await workspace.started({"s": {**behaviour, "timeout": 1}, "never": NEVER})
+    questions = [asyncio.create_task(host.call("mcp__s__echo", {})) for _ in range(2)]
+    await second.wait()
+    working = asyncio.create_task(host.call("mcp__s__busy", {}))
+    results = [await call for call in (*questions, working)]
+    assert [result.status for result in results] == ["completed"] * 3, results

@@ -86,3 +86,36 @@ def test_a_result_that_breaks_its_own_schema_is_delivered_with_a_note() -> None:
 )
 def test_terminal_sequences_and_control_characters_are_made_harmless(raw: str, clean: str) -> None:
     assert harmless(raw) == clean
+
+
+@pytest.mark.parametrize(
+    "part",
+    [
+        "\x1b]",
+        "\x1bP",
+        "\x1bX",
+        "\x1b^",
+        "\x1b_",
+        "\x1b]0;",
+        "\x1b[",
+        "\x1b[0;",
+        "\x9b",
+        "\x9b0 ",
+        "\x1b",
+        "\x1b ",
+        "\x1b\x1b]",
+    ],
+)
+@pytest.mark.parametrize("end", ["", "\x07", "\x1b\\", "\\", "\x1b"])
+def test_sequences_without_an_end_take_no_longer_than_others(part: str, end: str) -> None:
+    text = end + part * 300_000 + end  # hours, where each beginning is followed to the end of the text
+    assert "\x1b" not in harmless(text)
+
+
+def test_what_is_nested_too_deeply_to_be_written_is_noted() -> None:
+    value: Any = "x"
+    for _ in range(100_000):
+        value = [value]
+    assert text([], structuredContent=value) == "[omitted: nested too deeply]"
+    assert text([{"type": "hologram", "beam": value}]).startswith("[hologram omitted")
+    assert text([value]).startswith("[content omitted")

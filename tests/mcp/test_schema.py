@@ -1,11 +1,11 @@
 from __future__ import annotations
 
+import json
 from typing import Any
 
 import pytest
 
-from hel_lsp.errors import InvalidArguments
-from hel_lsp.mcp.schema import SchemaCheck, provider_parameters
+from hel_lsp.mcp.schema import LEVELS, SCHEMA_LIMIT, nested_deeper, provider_parameters
 
 A = {"type": "object", "properties": {"a": {"type": "string"}}, "required": ["a"]}
 B = {"type": "object", "properties": {"b": {"type": "string"}, "a": {}}, "required": ["b", "a"]}
@@ -62,62 +62,87 @@ def test_nonsense_still_gives_an_object(schema: dict[str, Any]) -> None:
     assert provider_parameters(schema)["type"] == "object"
 
 
-def test_arguments_that_do_not_fit_are_named() -> None:
-    check = SchemaCheck({"type": "object", "properties": {"n": {"type": "integer"}}, "required": ["m"]})
-    with pytest.raises(InvalidArguments) as caught:
-        check.arguments("mcp__s__t", {"n": "x"})
-    assert "mcp__s__t" in caught.value.message
-    assert "n: 'x' is not of type 'integer'" in caught.value.message
-    assert "'m' is a required property" in caught.value.message
+def references(value: Any) -> list[str]:
+    """Every reference in a schema."""
+    if isinstance(value, list):
+        return [reference for item in value for reference in references(item)]
+    if not isinstance(value, dict):
+        return []
+    own = [value["$ref"]] if isinstance(value.get("$ref"), str) else []
+    return own + [reference for item in value.values() for reference in references(item)]
 
 
-def test_a_fault_that_repeats_a_huge_argument_is_cut() -> None:
-    with pytest.raises(InvalidArguments) as caught:
-        SchemaCheck({"properties": {"n": {"type": "integer"}}}).arguments("t", {"n": "x" * 10_000})
-    assert len(caught.value.message) < 500
+def doubling(levels: int) -> dict[str, Any]:
+    """A schema that, with its references written out, is twice as large with each level."""
+    parts = {
+        f"x{level}": {"properties": {side: {"$ref": f"#/x{level + 1}"} for side in ("left", "right")}}
+        for level in range(levels)
+    }
+    return {"allOf": [], "properties": {"p": {"$ref": "#/x0"}}, **parts, f"x{levels}": {"type": "string"}}
 
 
-def test_null_for_an_optional_argument_is_left_out_where_it_is_not_admitted() -> None:
-    check = SchemaCheck(
-        {
-            "type": "object",
-            "properties": {
-                "a": {"type": "string"},
-                "b": {"type": ["string", "null"]},
-                "c": {"$ref": "#/$defs/name"},
-                "d": {"anyOf": [{"type": "integer"}, {"type": "null"}]},
-                "e": {"enum": ["x"]},
-            },
-            "$defs": {"name": {"type": "string"}},
-        }
-    )
-    assert check.arguments("t", dict.fromkeys("abcdef")) == {"b": None, "d": None, "f": None}
+def nested() -> dict[str, Any]:
+    """One with a reference to each part of a part."""
+    part: dict[str, Any] = {"type": "string"}
+    properties: dict[str, Any] = {}
+    pointer = "#/allOf/0"
+    for level in range(45):
+        part = {"properties": {"q": part}, "description": "y" * 1000}
+        properties[f"r{level}"] = {"$ref": pointer}
+        pointer += "/properties/q"
+    return {"allOf": [part], "properties": properties}
 
 
-def test_null_for_a_required_argument_is_a_fault() -> None:
-    with pytest.raises(InvalidArguments):
-        SchemaCheck(A).arguments("t", {"a": None})
-
-
-def test_the_draft_that_a_schema_names_decides() -> None:
-    tuple_of_one = {"properties": {"p": {"type": "array", "items": [{"type": "integer"}]}}}
-    draft7 = SchemaCheck({"$schema": "http://json-schema.org/draft-07/schema#", **tuple_of_one})
-    with pytest.raises(InvalidArguments):
-        draft7.arguments("t", {"p": ["x"]})
-    newest = SchemaCheck({"properties": {"p": {"prefixItems": [{"type": "integer"}]}}})
-    with pytest.raises(InvalidArguments):
-        newest.arguments("t", {"p": ["x"]})
+MANY = {f"p{number}": {"type": "string"} for number in range(3000)}
 
 
 @pytest.mark.parametrize(
     "schema",
     [
-        {"properties": {"a": {"$ref": "http://127.0.0.1:9/schema.json"}}},
-        {"properties": {"a": {"$ref": "#/$defs/nowhere"}}},
-        {"properties": {"a": {"type": "no such type"}}},
-        {"properties": {"a": {"pattern": "(?<js>x"}}},
-        {"properties": 5},
+        doubling(60),
+        nested(),
+        {"allOf": [{"$ref": "#/$defs/a"}], "$defs": {"a": {"allOf": [{"$ref": "#/$defs/a"}] * 500}}},
+        {"allOf": [{"$ref": "#/$defs/a"}], "$defs": {"a": {"anyOf": [{"$ref": "#/$defs/a"}, A] * 300}}},
+        {"allOf": [{"$ref": "#/$defs/a"}] * 1000, "$defs": {"a": {"properties": MANY}}},
+        {
+            "anyOf": [{"properties": MANY}],
+            "properties": {f"r{zeros}": {"$ref": "#/anyOf/" + "0" * zeros} for zeros in range(1, 300)},
+        },
+        {"allOf": [{"$ref": "#/allOf/" + "9" * 5000}]},
     ],
+    ids=["doubling", "nested", "recursive", "alternatives", "wide", "spelled", "number"],
 )
-def test_a_schema_that_cannot_be_used_lets_everything_through(schema: dict[str, Any]) -> None:
-    assert SchemaCheck(schema).arguments("t", {"a": "x"}) == {"a": "x"}
+def test_references_do_not_blow_up_what_the_provider_gets(schema: dict[str, Any]) -> None:
+    sent = provider_parameters(schema)
+    assert len(json.dumps(sent)) <= 2 * len(json.dumps(schema)) + SCHEMA_LIMIT
+    assert {reference for reference in references(sent) if reference.rpartition("/")[2] not in sent["$defs"]} == set()
+
+
+def test_what_references_stood_for_is_still_all_there() -> None:
+    sent = provider_parameters(doubling(5))
+    part = sent["properties"]["p"]
+    for _ in range(5):
+        part = sent["$defs"][part["$ref"].removeprefix("#/$defs/")]["properties"]["left"]
+    assert part == {"type": "string"}
+
+
+def test_definitions_of_the_server_keep_their_names() -> None:
+    own = {"part1": {"type": "string"}}
+    long = {"type": "object", "description": "y" * 200}
+    fields = {"b": {"$ref": "#/anyOf/0", "title": "B"}, "c": {"$ref": "#/$defs/part1"}}
+    sent = provider_parameters({"anyOf": [long], "properties": fields, "$defs": own})
+    assert sent["$defs"] == {**own, "part2": long}
+    assert sent["properties"]["b"] == {"$ref": "#/$defs/part2", "title": "B"}
+    assert sent["properties"]["c"] == fields["c"]
+
+
+@pytest.mark.parametrize("container", [lambda value: [value], lambda value: {"a": value}])
+def test_levels_are_counted_without_going_deep(container: Any) -> None:
+    value: Any = "x"
+    for _ in range(LEVELS):
+        value = container(value)
+    assert not nested_deeper(value, LEVELS)
+    assert nested_deeper(container(value), LEVELS)
+    for _ in range(100_000):
+        value = container(value)
+    assert nested_deeper(value, LEVELS)

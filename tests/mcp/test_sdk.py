@@ -22,12 +22,14 @@ from mcp import Client, MCPError
 from mcp.client import session
 from mcp.client.stdio import StdioServerParameters, stdio_client
 from mcp.client.streamable_http import streamable_http_client
-from mcp.types import CONNECTION_CLOSED, REQUEST_TIMEOUT
+from mcp.types import CONNECTION_CLOSED, PARSE_ERROR, REQUEST_TIMEOUT
 from pydantic import ValidationError
 
 from hel_lsp.mcp import transport
-from tests.mcp.http_server import HttpServer
+from tests.mcp.http_server import HttpServer, Reply
 from tests.mcp.workspace import ECHO, Workspace, scripted, until
+
+DEEP: Any = json.loads("[" * 300 + "]" * 300)
 
 PATIENCE = 0.3
 """Seconds after which an answer that has been sent is taken to be lost."""
@@ -153,6 +155,54 @@ async def test_an_event_of_more_than_a_megabyte_is_refused() -> None:
     async with HttpServer(streams=True, called=large) as server, Client(streamable_http_client(server.url)) as client:
         with pytest.raises(MCPError):
             await client.call_tool("echo", {})
+
+
+@pytest.mark.parametrize("streams", [False, True])
+@pytest.mark.parametrize("result", ["text", {"structuredContent": DEEP}], ids=["text", "deep"])
+async def test_an_answer_over_http_that_fits_no_type_is_lost(result: Any, streams: bool) -> None:
+    def replies(message: dict[str, Any]) -> Reply | None:
+        if message["method"] != "tools/call":
+            return None
+        text = json.dumps({"jsonrpc": "2.0", "id": message["id"], "result": result})
+        kind = "text/event-stream" if streams else "application/json"
+        return 200, {"Content-Type": kind}, (f"data: {text}\n\n" if streams else text).encode()
+
+    async with HttpServer(replies=replies) as server, Client(streamable_http_client(server.url)) as client:
+        with pytest.raises(MCPError) as caught:
+            await client.call_tool("echo", {})
+    assert caught.value.code == PARSE_ERROR
+
+
+async def test_an_answer_over_http_without_its_id_is_waited_for_in_vain() -> None:
+    def replies(message: dict[str, Any]) -> Reply | None:
+        error = {"jsonrpc": "2.0", "id": None, "error": {"code": 1, "message": "no"}}
+        called = message["method"] == "tools/call"
+        return (200, {"Content-Type": "application/json"}, json.dumps(error).encode()) if called else None
+
+    async with HttpServer(replies=replies) as server, Client(streamable_http_client(server.url)) as client:
+        with pytest.raises(MCPError) as caught:
+            await client.call_tool("echo", {}, read_timeout_seconds=PATIENCE)
+    assert caught.value.code == REQUEST_TIMEOUT
+
+
+async def test_an_event_that_is_no_message_costs_the_answer_behind_it() -> None:
+    def replies(message: dict[str, Any]) -> Reply | None:
+        answer = json.dumps({"jsonrpc": "2.0", "id": message["id"], "result": {"content": []}})
+        called = message["method"] == "tools/call"
+        events = f"data: junk\n\ndata: {answer}\n\n".encode()
+        return (200, {"Content-Type": "text/event-stream"}, events) if called else None
+
+    async with HttpServer(replies=replies) as server, Client(streamable_http_client(server.url)) as client:
+        with pytest.raises(MCPError) as caught:
+            await client.call_tool("echo", {})
+    assert caught.value.code == PARSE_ERROR
+
+
+@pytest.mark.parametrize("arguments", [{"a": DEEP}, {"a": "\ud83d"}], ids=["deep", "half a character"])
+async def test_arguments_that_cannot_be_written_are_no_error_of_the_call(arguments: dict[str, Any]) -> None:
+    with pytest.raises((ValueError, BaseExceptionGroup)):
+        async with plain("old") as client:
+            await client.call_tool("echo", arguments, read_timeout_seconds=PATIENCE)
 
 
 async def test_a_refused_key_is_reported_without_the_status() -> None:

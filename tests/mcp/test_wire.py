@@ -6,7 +6,7 @@ import pytest
 from mcp.types import JSONRPCError, JSONRPCNotification, JSONRPCRequest, JSONRPCResponse
 
 from hel_lsp.mcp.process import OverlongLine
-from hel_lsp.mcp.wire import answer_for, parse_line
+from hel_lsp.mcp.wire import answer_for, answer_for_garbled, parse_line
 
 
 def parsed(line: bytes) -> Any:
@@ -37,6 +37,59 @@ def test_a_malformed_error_still_answers_its_call(error: str) -> None:
     message = parsed(f'{{"jsonrpc":"2.0","id":1,"error":{error}}}'.encode())
     assert isinstance(message, JSONRPCError)
     assert message.id == 1
+
+
+def test_what_is_no_message_in_a_batch_costs_only_itself() -> None:
+    (message,) = parse_line(b'[7,{"jsonrpc":"2.0"},{"jsonrpc":"2.0","id":1,"result":{}}]')
+    assert message == JSONRPCResponse(jsonrpc="2.0", id=1, result={})
+
+
+@pytest.mark.parametrize(("opening", "closing"), [("[", "]"), ('{"a":', "}"), ('[{"[{":', "}]"), ('["\\\\\\"[",', "]")])
+def test_what_is_nested_too_deeply_costs_only_itself(opening: str, closing: str) -> None:
+    deep = opening * 50_000 + "1" + closing * 50_000
+    line = f'{{"jsonrpc":"2.0","id":1,"result":{{"a":[{deep},2],"b":{deep},"c":"x"}}}}'
+    result = parsed(line.encode()).result
+    assert "[omitted: nested too deeply]" in str(result["a"])
+    assert (result["a"][1], result["c"]) == (2, "x")
+
+
+@pytest.mark.parametrize("text", ['"' + '\\"' * 400_000, '"' * 800_001, "[{}" * 400_000, '"\\'])
+def test_a_deep_message_without_an_end_is_given_up_at_once(text: str) -> None:
+    with pytest.raises(ValueError, match=r"."):
+        parse_line(b"[" * 3000 + text.encode())
+
+
+@pytest.mark.parametrize(
+    ("line", "identity"),
+    [
+        (b'{"jsonrpc":"2.0","id":7,"result":{"content":["cut', 7),
+        (b'{"jsonrpc": "2.0", "id": "a", "error": {', "a"),
+        (b'{"id":7,"jsonrpc":"2.0","result":{]}', 7),
+        (b'{"jsonrpc":"2.0","result":{"id":8,]},"id":7}', 7),
+        (b'{"result":{"id":8,]},"id":7,"jsonrpc":"2.0"}', 7),
+        (b'{"jsonrpc":"2.0","id":7,"result":{"n":' + b"9" * 5000 + b"}}", 7),
+    ],
+)
+def test_a_response_that_is_no_json_fails_the_call_that_it_answers(line: bytes, identity: Any) -> None:
+    with pytest.raises(ValueError, match=r"."):
+        parse_line(line)
+    answer = answer_for_garbled(line, "why")
+    assert answer is not None
+    assert (answer.id, "why" in answer.error.message) == (identity, True)
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        b'got {"jsonrpc":"2.0","id":7,"result":{}',
+        b'{"jsonrpc":"2.0","id":7,"method":"tools/call"',
+        b'{"level":"info","id":7,"result":{',
+        b'{info} sent {"jsonrpc":"2.0","method":"tools/call","id":7}',
+        b'{"jsonrpc":"2.0","result":{"id":7',
+    ],
+)
+def test_what_does_not_begin_as_a_response_fails_no_call(line: bytes) -> None:
+    assert answer_for_garbled(line, "why") is None
 
 
 def test_an_id_that_was_made_a_float_is_the_same_id() -> None:

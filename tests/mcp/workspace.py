@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import inspect
 import json
 import sys
 from collections.abc import Callable, Mapping, Sequence
@@ -85,7 +86,13 @@ class Workspace:
             self.declare(servers)
         options = McpSettings(**{"start_wait": 20, **settings})
         host = McpHost(
-            self.folder, options, self.trust, self.log, notify=self.told.append, refused=refused, person=self.person
+            self.folder,
+            lambda: options,
+            self.trust,
+            self.log,
+            notify=self.told.append,
+            refused=refused,
+            person=self.person,
         )
         self.hosts.append(host)
         return host
@@ -109,6 +116,11 @@ class Workspace:
 async def until(condition: Callable[[], Any], seconds: float = 10) -> Any:
     """The condition's value once it is true; files and processes announce nothing that could be waited for."""
     async with asyncio.timeout(seconds):
-        while not (value := condition()):  # noqa: ASYNC110
+        while not (value := await _outcome(condition)):  # noqa: ASYNC110
             await asyncio.sleep(0.01)
     return value
+
+
+async def _outcome(condition: Callable[[], Any]) -> Any:
+    value = condition()
+    return await value if inspect.isawaitable(value) else value

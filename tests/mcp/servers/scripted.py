@@ -13,7 +13,8 @@ to, as a list of steps, each one of:
     {"fill": N}                     a result of N characters
     {"environment": true}           the server's environment as a result
     {"input": {…}}                  an `input_required` round, whose answer becomes the result
-    {"ask": METHOD, "params": …}    a request to the client, whose answer becomes the result
+    {"ask": METHOD, "params": …}    a request to the client, whose answer becomes the result; with `then` after so many
+                                    notifications of progress
     {"progress": N, "every": S}     N notifications, each after S seconds
     {"tools": […]}                  what is listed from now on
     {"notify": METHOD}              a notification, on the stream of changes where there is one
@@ -32,8 +33,11 @@ A call that is not in `calls` returns its arguments as text. Also in the configu
     pids          a file that gets all process ids
     stays, deaf   does not end when its input closes, nor on SIGTERM
     listen        whether a stream of changes is granted; without it there is none
+    grant_when    a file without which a stream of changes after the first one is not granted; with `refusal`, an error,
+                  it is refused, else it is granted with the next message
     ttl           the lifetime of the list in milliseconds
     bare          whether whatever can be left out of an answer, rightly or not, is left out
+    deep          how many arrays in one another stand for the text "DEEP" in a list of tools
     endless       whether every page of the list is followed by another
     flood         bytes of standard error in the middle of every call
     version, instructions   what it says of itself
@@ -52,6 +56,8 @@ given = sys.argv[1]
 config = json.loads(pathlib.Path(given[1:]).read_text(encoding="utf-8") if given.startswith("@") else given)
 era = config.get("era", "old")
 streams = []
+opened = []
+waiting = []
 pages = config.get("pages") or [config.get("tools", [])]
 
 
@@ -121,6 +127,8 @@ def answer(message):
     method, params, identity = message["method"], message.get("params") or {}, message.get("id")
     if identity is None:
         return
+    while waiting and may_grant():
+        grant(waiting.pop())
     if method == "server/discover":
         probe = config.get("probe")
         if probe == "dies":
@@ -138,19 +146,35 @@ def answer(message):
         info = {} if config.get("bare") else {"serverInfo": {"name": "scripted", "version": "1"}}
         send({"id": identity, "result": {"protocolVersion": version, **info, **about()}})
     elif method == "tools/list":
-        send({"id": identity, "result": {**complete(), **listed(params)}})
+        text = json.dumps({"jsonrpc": "2.0", "id": identity, "result": {**complete(), **listed(params)}})
+        deep = config.get("deep", 0)
+        write(text.replace('"DEEP"', "[" * deep + "]" * deep) + "\n")
     elif method == "subscriptions/listen" and "listen" in config:
-        stamp = {"io.modelcontextprotocol/subscriptionId": identity}
-        granted = {"toolsListChanged": True} if config["listen"] else {}
-        acknowledged = "notifications/subscriptions/acknowledged"
-        send({"method": acknowledged, "params": {"_meta": stamp, "notifications": granted}})
-        streams.append(stamp)
+        if not opened or may_grant():
+            grant(identity)
+        elif "refusal" in config:
+            send({"id": identity, "error": config["refusal"]})
+        else:
+            waiting.append(identity)
     elif method == "tools/call":
         call(identity, params)
     elif method == "ping":
         send({"id": identity, "result": {}})
     else:
         send({"id": identity, "error": {"code": -32601, "message": "Method not found"}})
+
+
+def may_grant():
+    return "grant_when" not in config or pathlib.Path(config["grant_when"]).exists()
+
+
+def grant(identity):
+    stamp = {"io.modelcontextprotocol/subscriptionId": identity}
+    granted = {"toolsListChanged": True} if config["listen"] else {}
+    acknowledged = "notifications/subscriptions/acknowledged"
+    send({"method": acknowledged, "params": {"_meta": stamp, "notifications": granted}})
+    opened.append(identity)
+    streams.append(stamp)
 
 
 def complete():
@@ -170,10 +194,7 @@ def call(identity, params):
             with socket.create_connection(("127.0.0.1", step["meet"])) as meeting:
                 meeting.recv(1)
         if "progress" in step:
-            token = params["_meta"]["progressToken"]
-            for number in range(step["progress"]):
-                time.sleep(step.get("every", 0))
-                send({"method": "notifications/progress", "params": {"progressToken": token, "progress": number + 1}})
+            progress(params, step["progress"], step.get("every", 0))
         if "tools" in step:
             pages[:] = [step["tools"]]
         if "notify" in step:
@@ -185,6 +206,7 @@ def call(identity, params):
             send({"id": "from-server", "method": step["ask"], "params": step.get("params", {})})
             reply = sys.stdin.readline()
             record(reply)
+            progress(params, step.get("then", 0))
             send({"id": identity, "result": {"content": [{"type": "text", "text": reply}]}})
         if "input" in step:
             answered = "inputResponses" in params or "requestState" in params
@@ -209,6 +231,13 @@ def call(identity, params):
         if "exit" in step:
             sys.stderr.write("about to end\n")
             sys.exit(step["exit"])
+
+
+def progress(params, count, every=0):
+    token = params["_meta"]["progressToken"] if count else None
+    for number in range(count):
+        time.sleep(every)
+        send({"method": "notifications/progress", "params": {"progressToken": token, "progress": number + 1}})
 
 
 def main():
