@@ -1,4 +1,5 @@
-"""What differs between Linux, macOS and Windows: how child processes are grouped, ended and outlived; file locks.
+"""What differs between Linux, macOS and Windows: how child processes are found, grouped, ended and outlived; file
+locks; names of environment variables; what was typed at a terminal.
 
 A child is started with `spawn_options()`, put into a `ProcessGroup` at once, and ended through that group, so that
 what it started in turn ends too. POSIX has process groups; Windows has job objects.
@@ -13,7 +14,7 @@ import shutil
 import signal
 import subprocess
 import sys
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -80,6 +81,18 @@ def safe_environment() -> dict[str, str]:
     return {name: os.environ[name] for name in INHERITED if not os.environ.get(name, "()").startswith("()")}
 
 
+def is_variable_among(name: str, names: Collection[str]) -> bool:
+    """Whether an environment variable is one of `names`. Windows ignores case, in the way of `os.environ`."""
+    if sys.platform == "win32":
+        return name.upper() in {other.upper() for other in names}
+    return name in names
+
+
+def environment_without(names: Collection[str]) -> dict[str, str]:
+    """This process's variables, less those."""
+    return {name: value for name, value in os.environ.items() if not is_variable_among(name, names)}
+
+
 def find_command(command: str, environment: Mapping[str, str], folder: Path) -> str | None:
     """The executable that `command` names when it is run in `folder`; None when there is none.
 
@@ -87,7 +100,7 @@ def find_command(command: str, environment: Mapping[str, str], folder: Path) -> 
     """
     if Path(command).name != command:
         return shutil.which(str(folder / command))
-    return shutil.which(command, path=environment.get("PATH", os.defpath))
+    return find_program(command, environment.get("PATH", os.defpath))
 
 
 def lock(descriptor: int) -> bool:
@@ -115,9 +128,37 @@ def lock(descriptor: int) -> bool:
     return True
 
 
+def forget_typed(terminal: int) -> None:
+    """Drop what was typed at the terminal and nobody has read yet, an unfinished line too."""
+    if sys.platform == "win32":
+        import msvcrt  # exists only there
+
+        while msvcrt.kbhit():
+            msvcrt.getwch()
+        return
+    import termios  # exists everywhere but there
+
+    with contextlib.suppress(termios.error):  # the terminal is gone
+        termios.tcflush(terminal, termios.TCIFLUSH)
+
+
+def find_program(name: str, path: str | None = None) -> str | None:
+    """The program on `path`, by default the PATH; None where there is none.
+
+    As `shutil.which`, except that on Windows the current folder is not looked into first: it may be a repository.
+    """
+    path = os.environ.get("PATH", os.defpath) if path is None else path
+    if sys.platform != "win32":
+        return shutil.which(name, path=path)
+    endings = os.environ.get("PATHEXT", ".COM;.EXE;.BAT;.CMD").split(";")
+    names = [name] if name.upper().endswith(tuple(map(str.upper, endings))) else [name + ending for ending in endings]
+    files = (Path(folder, file) for folder in path.split(os.pathsep) for file in names)
+    return next((str(file) for file in files if file.is_absolute() and file.is_file()), None)
+
+
 def find_shell() -> str | None:
     """A POSIX shell, bash where there is one; on Windows that of Git, which is on the PATH or is not used."""
-    return shutil.which("bash") or shutil.which("sh")
+    return find_program("bash") or find_program("sh")
 
 
 class ProcessGroup(Protocol):

@@ -115,7 +115,9 @@ async def _started(
         return await asyncio.shield(starting)
     except asyncio.CancelledError:
         # By itself asyncio would end the command alone, and wait for whatever that has started by now.
-        await asyncio.wait({starting})
+        while not starting.done():
+            with contextlib.suppress(asyncio.CancelledError):
+                await asyncio.wait({starting})
         if starting.exception() is None:
             child, pipes = starting.result()
             await _end(child, platforms.process_group(child.get_pid()), pipes)
@@ -127,10 +129,12 @@ async def _end(child: asyncio.SubprocessTransport, group: platforms.ProcessGroup
     group.terminate()  # at first: it looks up the descendants that left the group
     group.kill()
     group.close()
-    with contextlib.suppress(TimeoutError):
-        async with asyncio.timeout(LAST_WORDS):
-            await pipes.exited.wait()
-    child.close()
+    try:
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(LAST_WORDS):
+                await pipes.exited.wait()
+    finally:
+        child.close()
 
 
 class _Pipes(SubprocessStreamProtocol):

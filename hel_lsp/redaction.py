@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from typing import Any, cast
 
 HIDDEN = "[hidden]"
@@ -33,24 +33,36 @@ def looks_secret(name: str) -> bool:
     return _NAME.search(name) is not None
 
 
+def secret_values(environment: Mapping[str, str], names: Collection[str] = ()) -> set[str]:
+    """The values that `environment` has under names that look secret or are among `names`."""
+    values = {value for name, value in environment.items() if looks_secret(name)}
+    return values | {environment[name] for name in names if name in environment}
+
+
 class Redaction:
-    """Hides secrets in what is written down.
+    """Hides the values of `secrets`, and what looks like a secret, in what is written down."""
 
-    Secrets are the values that `environment` has, when this is made, under names that look so or are among `names`.
-    """
-
-    def __init__(self, environment: Mapping[str, str], names: Collection[str] = ()) -> None:
-        values = {value.strip() for name, value in environment.items() if name in names or looks_secret(name)}
-        longest_first = sorted((value for value in values if len(value) >= SHORTEST), key=len, reverse=True)
-        self._values = re.compile("|".join(map(re.escape, longest_first))) if longest_first else None
+    def __init__(self, secrets: Iterable[str]) -> None:
+        # Each word too: a key of several lines is written line by line, and a token without the scheme before it.
+        words = {word for secret in secrets for word in (secret.strip(), *secret.split()) if len(word) >= SHORTEST}
+        self._secrets = sorted(words, key=len, reverse=True)
+        self._values = re.compile("|".join(map(re.escape, self._secrets))) if words else None
 
     def of(self, fields: Mapping[str, Any]) -> dict[str, Any]:
         """`fields`, which are JSON, with HIDDEN in place of every secret."""
         return {name: HIDDEN if _is_secret(name, value) else self._value(value) for name, value in fields.items()}
 
-    def text(self, text: str) -> str:
+    def known(self, text: str, *, broken_off: bool = False) -> str:
+        """The text without the values that are known; where it breaks off, without the beginning of one at its end."""
         if self._values is not None:
             text = self._values.sub(HIDDEN, text)
+        if broken_off:
+            begun = max((_begun(secret, text) for secret in self._secrets), default=0)
+            text = text[: len(text) - begun] + HIDDEN * bool(begun)
+        return text
+
+    def text(self, text: str) -> str:
+        text = self.known(text)
         for pattern, kept in ((_ASSIGNED, rf"\1{HIDDEN}"), (_BEARER, rf"\1{HIDDEN}"), (_IN_URL, rf"\1{HIDDEN}@")):
             text = pattern.sub(kept, text)
         return text
@@ -65,6 +77,12 @@ class Redaction:
                 return [self._value(item) for item in cast("list[Any]", value)]
             case _:
                 return value
+
+
+def _begun(secret: str, text: str) -> int:
+    """How many characters of `secret` there are at the end of `text`; 0 for few that may stand there by chance."""
+    lengths = range(len(secret) - 1, SHORTEST - 1, -1)
+    return next((length for length in lengths if text.endswith(secret[:length])), 0)
 
 
 def _is_secret(name: str, value: object) -> bool:

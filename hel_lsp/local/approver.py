@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from typing import TextIO
 
 from hel_lsp.permissions.question import lines, spelled
+from hel_lsp.platforms import forget_typed
 from hel_lsp.ports import Question
 
 
@@ -34,6 +35,7 @@ class TerminalApprover:
                 return None
             if question.detail:
                 self._say("\n" + "\n".join(spelled(line) for line in question.detail.split("\n")))
+            forget_typed(self.source.fileno())  # it was meant for something else than this question
             self._say(shown(question.message, question.actions))
             self.output.write("  > ")
             self.output.flush()

@@ -6,6 +6,7 @@ Imports pydantic, so it is itself imported only when such a file is there.
 from __future__ import annotations
 
 import hashlib
+import json
 import re
 import shlex
 from collections.abc import Collection, Mapping
@@ -18,6 +19,7 @@ from pydantic.alias_generators import to_camel
 
 from hel_lsp.errors import ConfigError
 from hel_lsp.jsonfile import parse_json, read_bytes
+from hel_lsp.platforms import is_variable_among
 
 _NAME = re.compile(r"(?!.*__)[A-Za-z0-9_-]+")
 _VARIABLE = re.compile(r"\$\{([A-Za-z_][A-Za-z0-9_]*)(?::-([^}]*))?\}")
@@ -64,13 +66,17 @@ class ServerEntry(_Shape):
 
 @dataclass(frozen=True, slots=True)
 class DeclaredServer:
-    """A server of a file; where `entry` is None, `status` and `problem` say why it cannot be started."""
+    """A server of a file; where `entry` is None, `status` and `problem` say why it cannot be started.
+
+    `line` is what it would start, for the person who is asked; empty where these bytes can start nothing.
+    """
 
     name: str
     entry: ServerEntry | None
     status: Literal["disabled", "failed"] = "disabled"
     problem: str = ""
     diagnostics: tuple[str, ...] = ()
+    line: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,9 +100,7 @@ def read_servers(path: Path, key: str, environment: Mapping[str, str], refused: 
         return None
     declared = _declarations(path, key, data)
     servers = tuple(_server(name, raw, environment, refused) for name, raw in declared.items())
-    lines = tuple(
-        _line(name, _object(raw)) for name, raw in declared.items() if _object(raw).get("disabled") is not True
-    )
+    lines = tuple(server.line for server in servers if server.line)
     return ServerFile(path, hashlib.sha256(data).hexdigest(), servers, lines)
 
 
@@ -118,21 +122,32 @@ def _server(name: str, raw: object, environment: Mapping[str, str], refused: Col
     if _object(raw).get("disabled") is True:
         return DeclaredServer(name, None, "disabled", "disabled in the file")
     try:
-        expanded = _expand(raw, "", environment, refused)
-    except ConfigError as error:
-        return DeclaredServer(name, None, "disabled", error.message)
-    try:
-        entry = ServerEntry.model_validate(expanded)
+        declared = ServerEntry.model_validate(raw)
     except ValidationError as error:
         first = error.errors(include_url=False)[0]
         place = ".".join(str(part) for part in first["loc"])
         return DeclaredServer(name, None, "failed", f"{place}: {first['msg']}" if place else first["msg"])
-    if (entry.command is None) == (entry.url is None):
+    if (declared.command is None) == (declared.url is None):
         return DeclaredServer(name, None, "failed", "expected either command or url")
+    # What is shown and what runs is read from the same shape: expanding changes the texts in it and nothing else.
+    line = _line(name, declared)
+    try:
+        entry = ServerEntry.model_validate(_expand(raw, "", environment, refused))
+        _refuse_key(entry.auth, refused)
+    except ConfigError as error:
+        return DeclaredServer(name, None, "disabled", error.message, line=line)
     unknown = sorted((entry.model_extra or {}).keys() - _KNOWN_ELSEWHERE)
-    return DeclaredServer(
-        name, entry, diagnostics=tuple(f"{key}: not a setting of a server, ignored" for key in unknown)
-    )
+    ignored = tuple(f"{key}: not a setting of a server, ignored" for key in unknown)
+    return DeclaredServer(name, entry, diagnostics=ignored, line=line)
+
+
+def _refuse_key(auth: Authorization | None, refused: Collection[str]) -> None:
+    if auth is not None and auth.client_secret_env and is_variable_among(auth.client_secret_env, refused):
+        raise _is_key("auth.clientSecretEnv", auth.client_secret_env)
+
+
+def _is_key(place: str, variable: str) -> ConfigError:
+    return ConfigError(f"{place}: {variable} is the model's key, which no server gets")
 
 
 def _expand(value: object, place: str, environment: Mapping[str, str], refused: Collection[str]) -> object:
@@ -148,8 +163,8 @@ def _expand(value: object, place: str, environment: Mapping[str, str], refused: 
 
     def replace(match: re.Match[str]) -> str:
         variable, default = match[1], match[2]
-        if variable in refused:
-            raise ConfigError(f"{place}: ${{{variable}}} is the model's key, which no server gets")
+        if is_variable_among(variable, refused):
+            raise _is_key(place, f"${{{variable}}}")
         if default is not None:
             return environment.get(variable) or default
         if variable not in environment:
@@ -159,18 +174,25 @@ def _expand(value: object, place: str, environment: Mapping[str, str], refused: 
     return _VARIABLE.sub(replace, value)
 
 
-def _line(name: str, declaration: dict[str, Any]) -> str:
-    """What a declaration would start, as it stands in the file: values of variables and headers are not shown."""
-    if "url" in declaration:
-        line = f"{name}: {declaration['url']}"
-        names, kind = _object(declaration.get("headers")), "headers"
+def _line(name: str, entry: ServerEntry) -> str:
+    """What an entry would start, as it stands in the file: values of variables and headers are not shown."""
+    if entry.url is not None:
+        line, names, kind = f"{name}: {entry.url}", entry.headers, "headers"
     else:
-        args: object = declaration.get("args")
-        words = [declaration.get("command"), *(cast("list[object]", args) if isinstance(args, list) else [])]
-        line = f"{name}: {shlex.join(str(word) for word in words)}"
-        names, kind = _object(declaration.get("env")), "variables"
-    if "cwd" in declaration:
-        line += f" in {declaration['cwd']}"
+        line, names, kind = f"{name}: {shlex.join([entry.command or '', *entry.args])}", entry.env, "variables"
+    if entry.cwd is not None:
+        line += f" in {entry.cwd}"
+    if entry.auth is not None and entry.auth.metadata_url is not None:
+        line += f" as the client of {entry.auth.metadata_url}"
     if names:
         line += f" with the {kind} {', '.join(names)}"
+    used = _variables(json.dumps(entry.model_dump(), ensure_ascii=False))
+    if entry.auth is not None and entry.auth.client_secret_env is not None:
+        used.append(entry.auth.client_secret_env)
+    if unseen := [variable for variable in dict.fromkeys(used) if variable not in _variables(line)]:
+        line += f", using {', '.join(unseen)} of your environment"
     return "".join(character if character.isprintable() else ascii(character)[1:-1] for character in line)
+
+
+def _variables(text: str) -> list[str]:
+    return [match[1] for match in _VARIABLE.finditer(text)]

@@ -6,7 +6,7 @@ import asyncio
 import hashlib
 import os
 import socket
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import AsyncExitStack
 from pathlib import Path
 from typing import Any
@@ -30,7 +30,7 @@ _REQUEST_LIMIT = 1 << 14
 def sign_in(name: str, entry: ServerEntry, person: Person | None, listener: Listener) -> OAuthClientProvider:
     """What adds a token to requests, and gets one when the server asks for it."""
     assert entry.url is not None
-    record = _Record(entry)
+    record = _Record(entry, listener.hide)
     auth = entry.auth
     callback = _Callback(name, record.port, auth.scopes if auth else [], person, listener)
     return OAuthClientProvider(
@@ -52,34 +52,46 @@ class _Record:
     The port of the callback belongs to the registration: a server may insist on the address that was registered.
     """
 
-    def __init__(self, entry: ServerEntry) -> None:
+    def __init__(self, entry: ServerEntry, hide: Callable[[str], None]) -> None:
         assert entry.url is not None
         self._auth = entry.auth
+        self._hide = hide
         self._file = _folder() / f"{hashlib.sha256(entry.url.encode()).hexdigest()[:32]}.json"
         stored: object = self._read().get("port")
         self.port = stored if isinstance(stored, int) else _free_port()
 
     async def get_tokens(self) -> OAuthToken | None:
-        tokens = self._read().get("tokens")
-        return OAuthToken.model_validate(tokens) if tokens else None
+        stored = self._read().get("tokens")
+        tokens = OAuthToken.model_validate(stored) if stored else None
+        self._hide_all(tokens and tokens.access_token, tokens and tokens.refresh_token)
+        return tokens
 
     async def set_tokens(self, tokens: OAuthToken) -> None:
+        self._hide_all(tokens.access_token, tokens.refresh_token)
         self._write(tokens=tokens.model_dump(mode="json", exclude_none=True))
 
     async def get_client_info(self) -> OAuthClientInformationFull | None:
         if self._auth is not None and self._auth.client_id is not None:
             secret = os.environ.get(self._auth.client_secret_env) if self._auth.client_secret_env else None
+            self._hide_all(secret)
             return OAuthClientInformationFull(
                 client_id=self._auth.client_id,
                 client_secret=secret,
                 token_endpoint_auth_method="client_secret_basic" if secret else "none",
                 redirect_uris=[AnyUrl(_address(self.port))],
             )
-        client = self._read().get("client")
-        return OAuthClientInformationFull.model_validate(client) if client else None
+        stored = self._read().get("client")
+        client = OAuthClientInformationFull.model_validate(stored) if stored else None
+        self._hide_all(client and client.client_secret)
+        return client
 
     async def set_client_info(self, client_info: OAuthClientInformationFull) -> None:
+        self._hide_all(client_info.client_secret)
         self._write(client=client_info.model_dump(mode="json", exclude_none=True))
+
+    def _hide_all(self, *secrets: str | None) -> None:
+        for secret in filter(None, secrets):
+            self._hide(secret)
 
     def _read(self) -> dict[str, Any]:
         return read_json(self._file)

@@ -1,7 +1,8 @@
 """Commands that are asked about even with access `auto`: the one list of them.
 
-A seat belt and no wall: it sees what a command plainly says, also behind `env`, `xargs`, `sh -c` and substitutions, and
-not what a script that it starts would do. What it cannot read it takes for the worst. The wall is the sandbox.
+A seat belt and no wall: it sees what a command plainly says, also behind `env`, `xargs`, `sh -c`, in substitutions
+and groups, and not what a script that it starts would do. What it cannot read it takes for the worst. The wall is the
+sandbox.
 """
 
 from __future__ import annotations
@@ -22,12 +23,18 @@ _DOWNLOADERS = frozenset({"aria2c", "curl", "fetch", "http", "https", "wget", "x
 _SHELLS = frozenset({"ash", "bash", "csh", "dash", "fish", "ksh", "mksh", "sh", "tcsh", "zsh"})
 _INTERPRETERS = _SHELLS | {"bun", "deno", "node", "perl", "php", "python", "ruby"}
 
-# Words in front of a command that leave it the command.
-_PREFIXES = frozenset(
-    {"!", "{", "builtin", "command", "env", "exec", "ionice", "nice", "nohup", "setsid", "stdbuf", "time", "timeout"}
-    | {"do", "elif", "else", "if", "then", "until", "while", "xargs"}
+# What begins a group of commands, and what ends it: to a pipe a group is one command.
+_GROUPS = {"{": "}", "(": ")", "case": "esac", "if": "fi"} | dict.fromkeys(("for", "select", "until", "while"), "done")
+
+# Words in front of a command that leave it the command; those that have arguments of their own before it.
+_WRAPPERS = frozenset(
+    {"busybox", "chroot", "coproc", "env", "function", "ionice", "nice", "setsid", "stdbuf", "time", "timeout"}
+    | {"watch", "xargs"}
 )
-_LISTED = _SUPERUSER | _REMOVERS | _SHELLS | {"dd", "eval", "find", "git"}
+_PREFIXES = _WRAPPERS | frozenset(
+    {"!", "{", "builtin", "command", "do", "elif", "else", "exec", "if", "nohup", "then", "until", "while"}
+)
+_LISTED = _SUPERUSER | _REMOVERS | _SHELLS | {"dd", "eval", "find", "git", "trap"}
 
 _ANY = re.compile(rf"\b(?:{'|'.join(sorted(_SUPERUSER | _REMOVERS))}|curl|wget|delete|push|mkfs|dd)\b")
 _DOWNLOAD_IN_PLACE = re.compile(
@@ -66,6 +73,19 @@ def why_asked(command: str, root: Path | None) -> str | None:
 
 
 @dataclass
+class _Group:
+    """A group of commands that ends with `end`; `fed` when its input may be a download, `gives` when its output may.
+
+    `piped` is that of the pipeline which is being read.
+    """
+
+    end: str = ""
+    fed: bool = False
+    gives: bool = False
+    piped: bool = False
+
+
+@dataclass
 class _Reader:
     """Follows one command line; `folder` is where it is by now, None when that is not known or outside of `root`."""
 
@@ -78,29 +98,47 @@ class _Reader:
 
     def why(self, command: str) -> str | None:
         """As `why_asked`; raises ValueError for what cannot be read."""
-        for pipeline in _pipelines(command):
-            downloaded = False
-            for words in pipeline:
-                name, operands = _command(words)
-                if reason := self._why_one(name, operands):
-                    return reason
-                if downloaded and _runs_its_input(name, operands):
-                    return "runs what it downloads"
-                downloaded = downloaded or name in _DOWNLOADERS
+        return self._why_group(command, _Group())
+
+    def _why_group(self, command: str, group: _Group) -> str | None:
+        outer: list[_Group] = []
+        fed = group.fed
+        for words, end in _commands(command):
+            for word in _opening(words):
+                outer.append(group)
+                group = _Group(_GROUPS[word], fed)
+            if outer and words[:1] == [group.end]:
+                group, fed = _closed(outer, group)
+            name, operands = _command(words)
+            inside = _Group("", fed)
+            if reason := self._why_one(name, operands, inside):
+                return reason
+            if fed and (_runs_its_input(name, operands) or name.startswith("$")):
+                return "runs what it downloads"
+            group.piped = group.piped or name in _DOWNLOADERS or inside.gives
+            if end == "(":
+                outer.append(group)
+                group = _Group(")", fed)
+            elif end == ")" and outer and group.end == end:
+                group, fed = _closed(outer, group)
+            elif end in _PIPES:
+                fed = fed or group.piped
+            else:
+                group.gives, group.piped, fed = group.gives or group.piped, False, group.fed
+        group.gives = group.gives or group.piped
         return None
 
-    def _why_one(self, name: str, operands: Words) -> str | None:
+    def _why_one(self, name: str, operands: Words, group: _Group) -> str | None:
         if name in ("cd", "pushd"):
             target = next((word for word in operands if not word.startswith("-")), "~")
             self.folder = None if self.is_outside(target, itself=False) else Path(self.folder or "/", target)
-        inner = " ".join(operands) if name == "eval" else _argument_of_c(operands) if name in _SHELLS else ""
-        if inner:
+        if inner := _program(name, operands):
             self.depth += 1
             if self.depth > DEPTH:
                 raise ValueError("too deep to be read")
-            reason = self.why(inner)
+            if reason := self._why_group(inner, group):
+                return reason
             self.depth -= 1
-            return reason
         return next((reason for test, reason in _LIST if test(self, name, operands)), None)
 
     def is_outside(self, operand: str, *, itself: bool = True) -> bool:
@@ -172,29 +210,63 @@ def _runs_its_input(name: str, operands: Words) -> bool:
 # ------------------------------------------------------------------ reading a command line
 
 
-def _pipelines(command: str) -> Iterator[list[list[str]]]:
-    """Each pipeline as its commands, each command as its words. Raises ValueError for quotes that do not end."""
+def _commands(command: str) -> Iterator[tuple[list[str], str]]:
+    """Each command's words, and the operator that ends them. Raises ValueError for quotes that do not end."""
     lexer = shlex.shlex(command.replace("\\\n", ""), posix=True, punctuation_chars=";&|()<>`\n")
     lexer.whitespace = " \t\r"
     lexer.whitespace_split = True
     lexer.commenters = ""
-    pipeline: list[list[str]] = [[]]
-    redirected = False
+    words: list[str] = []
+    redirected = piped = False
     for token in lexer:
         if token and set(token) <= {"<", ">", "&", "|"} and set(token) & {"<", ">"}:
             redirected = True  # what follows names a file
         elif token and set(token) <= set(";&|()<>`\n"):
             redirected = False
-            if token in ("|", "|&"):
-                pipeline.append([])
-            else:
-                yield pipeline
-                pipeline = [[]]
+            for operator in _OPERATOR.findall(token):
+                if operator == "\n" and words[:1] and words[0].startswith("#"):
+                    words = []  # a comment
+                if piped and operator == "\n" and not words:
+                    continue  # what the pipe leads to is on the next line
+                yield words, operator
+                words, piped = [], operator in _PIPES
         elif redirected:
             redirected = False
         else:
-            pipeline[-1].append(token)
-    yield pipeline
+            words.append(token)
+    yield words, ""
+
+
+_OPERATOR = re.compile(r"\|\||\|&|[^<>]")
+_PIPES = ("|", "|&")
+
+
+def _opening(words: Words) -> Iterator[str]:
+    """The words that begin a group, of those at the beginning of a command."""
+    for word in words:
+        if word in _GROUPS:
+            yield word
+        if word not in _PREFIXES:
+            return
+
+
+def _closed(outer: list[_Group], group: _Group) -> tuple[_Group, bool]:
+    """The group around one that has ended, and whether the ended one's input may be a download."""
+    around = outer.pop()
+    around.piped = around.piped or group.gives or group.piped
+    return around, group.fed
+
+
+def _program(name: str, operands: Words) -> str:
+    """The commands that stand in the operands of one."""
+    if name == "eval":
+        return " ".join(operands)
+    if name == "trap":
+        return next((word for word in operands if not word.startswith("-")), "")
+    if name == "find":
+        runs = (at for at, word in enumerate(operands) if re.fullmatch(r"-(?:exec|ok)(?:dir)?", word))
+        return shlex.join(operands[next(runs, len(operands)) + 1 :])
+    return _argument_of_c(operands) if name in _SHELLS else ""
 
 
 def _substitutions(command: str) -> Iterator[str]:
@@ -217,7 +289,7 @@ def _command(words: Words) -> tuple[str, Words]:
     while at < len(words) and _base(words[at]) in _PREFIXES:
         prefixes.append(_base(words[at]))
         at += 1
-        if prefixes[-1] in ("env", "ionice", "nice", "stdbuf", "time", "timeout", "xargs"):
+        if prefixes[-1] in _WRAPPERS:
             # Their own arguments come next, in shapes of their own: what is on the list counts wherever it stands.
             listed = (place for place in range(at, len(words)) if _base(words[place]) in _LISTED | _PREFIXES)
             own = (place for place in range(at, len(words)) if not re.match(r"-|\w+=|[\d.]+[smhd]?$", words[place]))

@@ -94,10 +94,10 @@ class Gate:
         )
         return ruling
 
-    async def review(self, call: ToolCall, result: ToolResult) -> ToolResult:
+    async def review(self, call: ToolCall, prepared: Prepared, result: ToolResult) -> ToolResult:
         """The result of a call that has run, as its hooks leave it."""
         hooks = self.policy.hooks
-        return result if hooks is None else await hooks.after(self._told(call), result)
+        return result if hooks is None else await hooks.after(self._told(call, prepared), result)
 
     async def _rule(self, call: ToolCall, prepared: Prepared) -> Ruling:
         found = self.policy.rules.decide(call.name, prepared, self.root)
@@ -109,7 +109,7 @@ class Gate:
             reason = f"Refused: access is {self.level}, and {call.name} would {_does(prepared)}."
             return Ruling(False, "access", self.level, reason)
         hooks = self.policy.hooks
-        stop = await hooks.before(self._told(call)) if hooks is not None else None
+        stop = await hooks.before(self._told(call, prepared)) if hooks is not None else None
         if stop is not None:
             reason = f"Not run: a hook that checks calls {stop.reason}." if stop.broken else stop.reason
             return Ruling(False, "hook", stop.hook.command, reason)
@@ -136,7 +136,9 @@ class Gate:
         self.grants.add(prepared.scope, approval)
         return Ruling(True, "user", approval, decision=approval)
 
-    def _told(self, call: ToolCall) -> HookCall:
+    def _told(self, call: ToolCall, prepared: Prepared) -> HookCall:
+        if prepared.arguments is not None:
+            return HookCall(self.session, self.turn, call.name, prepared.arguments)
         # They have been parsed by now: what is not empty is an object.
         given: object = json.loads(call.arguments) if call.arguments.strip() else None
         arguments = cast("dict[str, Any]", given if isinstance(given, dict) else {})

@@ -7,7 +7,6 @@ anything, so the result stands, with a note. What a hook allows, the user is sti
 from __future__ import annotations
 
 import json
-import os
 import re
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -20,7 +19,7 @@ from hel_lsp import processes
 from hel_lsp.errors import ConfigError
 from hel_lsp.jsonfile import parse_json, place
 from hel_lsp.messages import ToolResult
-from hel_lsp.platforms import find_shell
+from hel_lsp.platforms import environment_without, find_shell
 
 Event = Literal["PreToolUse", "PostToolUse"]
 
@@ -171,7 +170,7 @@ class Hooks:
             finished = await processes.run(
                 [shell, "-c", hook.command],
                 folder=self.root,
-                environment={name: value for name, value in os.environ.items() if name not in self.secret},
+                environment=environment_without(self.secret),
                 timeout=hook.timeout,
                 stdin=json.dumps({**told, "arguments": call.arguments, **more}).encode() + b"\n",
                 whole_output=True,

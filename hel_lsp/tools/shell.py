@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Mapping
 from contextlib import nullcontext
 from dataclasses import dataclass
@@ -15,6 +14,7 @@ from pydantic import Field
 from hel_lsp import processes
 from hel_lsp.errors import ToolError
 from hel_lsp.messages import Access, ToolDefinition, ToolResult
+from hel_lsp.platforms import environment_without
 from hel_lsp.ports import Prepared, Preview, Workspace
 from hel_lsp.settings import BashSettings
 from hel_lsp.tools.arguments import Arguments, check, define
@@ -55,6 +55,8 @@ class Bash:
         else:
             network = "" if self.sandbox.network else ", no network"
             how, scope = f"sandboxed: it can change the workspace alone{network}", "bash"
+        if wanted.timeout is not None:
+            how += f", for up to {wanted.timeout:g} s"
         run = partial(self._run, wanted, not trouble)
         scope = f"{scope}({wanted.command})"
         return Prepared("execute", Preview(f"run ({how})", wanted.command), run, scope, command=wanted.command)
@@ -63,10 +65,7 @@ class Bash:
         """Why a command does not run in the sandbox; empty where it does."""
         if self.settings.sandbox == "off":
             return "as tools.bash.sandbox says"
-        return await self.sandbox.trouble(self.root, self.shell, self._environment())
-
-    def _environment(self) -> dict[str, str]:
-        return {name: value for name, value in os.environ.items() if name not in self.secret}
+        return await self.sandbox.trouble(self.root, self.shell, environment_without(self.secret))
 
     async def _run(self, wanted: _Bash, sandboxed: bool) -> ToolResult:
         limit = wanted.timeout or self.settings.timeout
@@ -75,7 +74,7 @@ class Bash:
             finished = await processes.run(
                 self.sandbox.wrap(argv, self.root) if sandboxed else argv,
                 folder=self.root,
-                environment=self._environment(),
+                environment=environment_without(self.secret),
                 timeout=limit,
             )
         status = f"exit code {finished.code}"

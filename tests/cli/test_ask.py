@@ -192,11 +192,25 @@ async def test_a_signal_cancels_the_turn_and_ends_what_it_started(files, number)
 
 
 @posix_only
-@pytest.mark.parametrize(("typed", "text"), [(b"2\n", "omega\n"), (b"1\n", "alpha\n"), (b"yes\n", "alpha\n")])
-async def test_in_a_terminal_the_number_of_an_action_is_the_answer(files, typed, text):
+@pytest.mark.parametrize(
+    ("ahead", "typed", "text"),
+    [
+        (b"", b"2\n", "omega\n"),
+        (b"", b"1\n", "alpha\n"),
+        (b"", b"yes\n", "alpha\n"),
+        (b"2\n", b"1\n", "alpha\n"),
+        (b"2\n2\n", b"\n", "alpha\n"),
+        (b"2", b"\n", "alpha\n"),
+        (b"1\n", b"2\n", "omega\n"),
+    ],
+)
+async def test_in_a_terminal_the_number_of_an_action_is_the_answer_and_not_what_was_typed_before(
+    files, ahead, typed, text
+):
     import pty
 
     ours, theirs = pty.openpty()
+    os.write(ours, ahead)
     try:
         async with ScriptedModel([call("search_replace", **FIX), say("done")]) as model:
             process = await asyncio.create_subprocess_exec(

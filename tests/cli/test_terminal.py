@@ -42,6 +42,45 @@ async def test_the_name_of_a_server_cannot_command_the_terminal(workspace):
     assert not any(ord(sign) < 32 for line in report.lines for sign in line)
 
 
+def test_what_is_logged_has_no_secrets(workspace):
+    script = (
+        "import logging; from hel_lsp.cli import main; main(['verify', 'gone'])\n"
+        "try: raise ValueError({'access_token': 'opaque-1'})\n"
+        "except ValueError: logging.getLogger('library').exception('sent %s', ['Bearer opaque-2', 'from-outside'])"
+    )
+    ran = subprocess.run(
+        [sys.executable, "-c", script],
+        env=ENVIRONMENT | {"SOME_TOKEN": "from-outside"},
+        cwd=workspace,
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+    assert "library: sent ['Bearer [hidden]', '[hidden]']" in ran.stderr
+    assert "ValueError" in ran.stderr
+    assert "opaque" not in ran.stderr
+
+
+def test_modules_of_the_current_folder_are_not_taken_for_ours(workspace):
+    for name in ("httpx", "mcp", "platformdirs", "pydantic", "pygls", "yaml"):
+        (workspace / name).mkdir()
+        (workspace / name / "__init__.py").write_text("open('ran', 'w')")
+    (workspace / ".mcp.json").write_text('{"mcpServers": {"s": {"command": "nothing"}}}')
+    ran = subprocess.run(
+        [sys.executable, "-m", "hel_lsp", "doctor"],
+        env=ENVIRONMENT | {"HEL_STATE_DIR": str(workspace.parent / "state")},
+        cwd=workspace,
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+    assert "MCP server s: not started" in ran.stdout
+    assert not (workspace / "ran").exists()
+
+
 @pytest.mark.skipif(os.name == "nt", reason="a pipe that nobody reads")
 def test_output_that_nobody_reads_ends_the_command_without_a_word(workspace):
     reader, writer = os.pipe()
