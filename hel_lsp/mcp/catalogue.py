@@ -12,9 +12,10 @@ from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
 from typing import Any, Literal, cast
 
-from hel_lsp.mcp.schema import provider_parameters
+from hel_lsp.mcp.parameters import sendable
+from hel_lsp.mcp.schema import oversize, provider_parameters
 from hel_lsp.mcp.text import harmless
-from hel_lsp.messages import ToolDefinition
+from hel_lsp.messages import Access, ToolDefinition
 from hel_lsp.ports import DeferredTool
 
 NAME_LIMIT = 64
@@ -39,10 +40,15 @@ class SoundTool:
 
 @dataclass(frozen=True, slots=True)
 class OfferedTool:
-    """A tool under the name that the model uses, with the one that its server knows it by."""
+    """A tool under the name that the model uses, with the one that its server knows it by.
+
+    `parameters` are the server's names of those parameters that the model knows by another.
+    """
 
     tool: DeferredTool
+    server: str
     origin: SoundTool
+    parameters: Mapping[str, str]
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,6 +79,8 @@ def inspect_tool(raw: object) -> SoundTool | str:
     kind: object = schema.get("type", "object")
     if kind != "object" and not (isinstance(kind, list) and "object" in kind):
         return f"{harmless(name)}: dropped, its inputSchema is not that of an object"
+    if fault := oversize(schema):
+        return f"{harmless(name)}: dropped, its inputSchema {fault}"
     description = fields.get("description")
     output: object = fields.get("outputSchema")
     annotations = _object(fields.get("annotations"))
@@ -120,7 +128,12 @@ def build_catalogue(listings: Iterable[Listing], long_names: LongNames) -> Catal
                 catalogue.diagnostics.setdefault(listing.server, []).append(f"{harmless(tool.name)}: dropped, {fault}")
                 continue
             name = _hashed(name, listing.server, tool.name)
-        catalogue.tools[name] = OfferedTool(_deferred(name, listing, tool), tool)
+        offered = catalogue.tools[name] = _offered(name, listing, tool)
+        if offered.parameters:
+            names = ", ".join(f"{harmless(own)} as {known}" for known, own in offered.parameters.items())
+            catalogue.diagnostics.setdefault(listing.server, []).append(
+                f"{harmless(tool.name)}: the model knows its {names}, for not every provider takes the name"
+            )
     return catalogue
 
 
@@ -135,10 +148,12 @@ def _hashed(name: str, server: str, tool: str) -> str:
     return f"{name[: NAME_LIMIT - 11]}_{digest}"
 
 
-def _deferred(name: str, listing: Listing, tool: SoundTool) -> DeferredTool:
-    definition = ToolDefinition(name, tool.description, provider_parameters(tool.schema))
-    reads = listing.trust_annotations and tool.read_only
-    return DeferredTool(name, listing.server, definition, "read" if reads else "execute", tool.destructive)
+def _offered(name: str, listing: Listing, tool: SoundTool) -> OfferedTool:
+    parameters, names = sendable(provider_parameters(tool.schema))
+    definition = ToolDefinition(name, tool.description, parameters)
+    access: Access = "read" if listing.trust_annotations and tool.read_only else "execute"
+    deferred = DeferredTool(name, listing.server, definition, access, tool.destructive)
+    return OfferedTool(deferred, listing.server, tool, names)
 
 
 def _matches(name: str, globs: Sequence[str]) -> bool:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import codecs
 import subprocess
 from asyncio.subprocess import SubprocessStreamProtocol
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Mapping, Sequence
@@ -18,9 +19,6 @@ from hel_lsp.platforms import GRACE, end_group, process_group, spawn_options, ti
 _CHUNK = 1 << 16
 _LAST_WORDS = 0.25
 """Seconds that output may still come in after the process has ended, where a child of it holds the pipe open."""
-
-STDERR_LIMIT = 1 << 16
-"""Bytes of a server's standard error that are passed on; what follows is read and dropped."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,14 +74,16 @@ class ServerProcess:
             yield line.whole()
 
     async def read_stderr(self, heard: Callable[[str], None]) -> None:
-        """Pass on the first STDERR_LIMIT bytes of standard error, and read the rest."""
+        """Pass on standard error in the pieces that it comes in, and "" at its end."""
         stderr = self._protocol.stderr
         assert stderr is not None
-        room = STDERR_LIMIT
+        decoder = codecs.getincrementaldecoder("utf-8")("replace")
         while data := await stderr.read(_CHUNK):
-            if room > 0:
-                heard(data[:room].decode("utf-8", "replace"))
-            room -= len(data)
+            if text := decoder.decode(data):
+                heard(text)
+        if text := decoder.decode(b"", final=True):
+            heard(text)
+        heard("")
 
     async def end(self) -> None:
         """Close its input and end it and what it started: 2 s to leave by itself, 2 s after asking, then killed."""

@@ -159,7 +159,7 @@ def _row(tool: DeferredTool) -> tuple[str, ...]:
     own = tool.name.removeprefix(f"mcp__{tool.server}__")
     description = tool.definition.description.strip()
     parameters = " ".join(_parameters(tool.definition.parameters, _DEPTH))
-    names = (" ".join(_words(name)) for name in (own, tool.server))
+    names = (" ".join(_words(name)) for name in (own, tool.server or ""))
     return (*names, description.partition("\n")[0], description, parameters)
 
 

@@ -42,8 +42,8 @@ class _Call:
 
     @property
     def arguments(self) -> str:
-        """What was streamed, else what the call began with."""
-        return "".join(self.pieces) or (fragment(self.given) if self.given else "")
+        """What was streamed, else what the call began with: that may be an empty object, with nothing after it."""
+        return "".join(self.pieces) or fragment(self.given)
 
 
 @dataclass(slots=True)

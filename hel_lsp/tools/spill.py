@@ -9,6 +9,9 @@ from hel_lsp.ports import Workspace
 LIMIT = 50_000
 """Bytes of a result that the model gets whole; about 12,500 tokens."""
 
+SAID_OF_A_PART = 1_000
+"""Bytes on top of that for a part of a text that is within the limit: what its tool and the hooks say of it."""
+
 PART = 4_000
 """Characters of head and of tail."""
 
@@ -27,13 +30,15 @@ class Spill:
             self._workspace.allow_reading(file)
             self._kept += 1
 
-    def shorten(self, text: str) -> str:
+    def shorten(self, text: str, *, is_part: bool = False) -> str:
         """`text`, or a note with its head and tail and the path of the whole.
 
         Where the disk does not take it the rest is lost, and the note says so: the call itself has happened.
+        `is_part` for the result of a tool that gives the rest when it is asked: a file would hold no more of it.
         """
-        data = text.encode("utf-8", "surrogatepass")
-        if len(data) <= LIMIT:
+        # As read_file takes it: a file with NUL or half a character in it is no text.
+        data = text.encode("utf-8", "replace").replace(b"\0", b"?")
+        if len(data) <= LIMIT + (SAID_OF_A_PART if is_part else 0):
             return text
         try:
             self._folder.mkdir(mode=0o700, parents=True, exist_ok=True)

@@ -13,7 +13,7 @@ from hel_lsp.tools.deferred import Deferred
 
 
 class Toolset:
-    """Finds and prepares calls. `deferred` is None in a workspace without MCP servers.
+    """Finds and prepares calls. `deferred` is None as long as the workspace has no MCP servers; it may join later.
 
     `further` are tools that are not in every session; they come after the loader of MCP tools.
     """
@@ -21,10 +21,12 @@ class Toolset:
     def __init__(self, builtin: Sequence[Tool], deferred: Deferred | None, further: Sequence[Tool] = ()) -> None:
         self.builtin = tuple(builtin)
         self.deferred = deferred
-        self._own: dict[str, Tool] = {tool.definition.name: tool for tool in builtin}
-        if deferred is not None:
-            self._own[deferred.loader.definition.name] = deferred.loader
-        self._own.update({tool.definition.name: tool for tool in further})
+        self._further = tuple(further)
+
+    @property
+    def _own(self) -> dict[str, Tool]:
+        loader = (self.deferred.loader,) if self.deferred is not None else ()
+        return {tool.definition.name: tool for tool in (*self.builtin, *loader, *self._further)}
 
     def definitions(self) -> list[ToolDefinition]:
         """What the next request offers: built-ins, the loaders, then loaded tools in the order of loading."""
@@ -34,7 +36,9 @@ class Toolset:
     def access(self, name: str) -> Access:
         """The access of the tool `name`; `execute` where it is not known."""
         tool = self._own.get(name)
-        return tool.access if tool is not None else "execute"
+        if tool is not None:
+            return tool.access
+        return self.deferred.access(name) if self.deferred is not None else "execute"
 
     async def prepare(self, call: ToolCall, offered: Collection[str]) -> Prepared:
         """Check `call` and say what it would do; `offered` are the names that its request held.

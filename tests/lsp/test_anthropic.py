@@ -10,6 +10,8 @@ import pytest
 
 from hel_lsp.demo import task
 from tests.lsp.agent import agent, call, records, say
+from tests.lsp.test_mcp_servers import declare
+from tests.mcp.workspace import ECHO, scripted
 from tests.models.anthropic_stream import block, message, start, stop, text, thinking, use
 
 ANTHROPIC = {"model": {"provider": "anthropic"}}
@@ -79,6 +81,23 @@ async def test_a_call_that_loads_its_tool_refers_to_it_too(laid_out):
     result, said = model.requests[-1]["messages"][-1]["content"]
     assert result["content"] == [{"type": "tool_reference", "tool_name": task.LOOKUP_PORT}]
     assert "had not been loaded" in said["text"]
+
+
+async def test_a_tool_that_requires_nothing_can_be_called_with_nothing(workspace):
+    (workspace / "a.txt").touch()
+    optional = {"type": "object", "properties": {"page": {"type": "integer"}}}
+    declare(workspace, s={**scripted(tools=[{**ECHO, "inputSchema": optional}]), "alwaysLoad": True})
+    names = ("list_files", "mcp__s__echo", "read_file")
+    uses = (use(index, f"toolu_{index}", name) for index, name in enumerate(names))
+    script = [{"raw": message(*uses, reason="tool_use")}, streamed(say("ok"))]
+    async with agent(workspace, script, options=ANTHROPIC) as (editor, model):
+        editor.answers = list(YES)
+        await editor.command("hel.ask", {"prompt": "go", "wait": True})
+
+    listed, echoed, read = (item["content"] for item in model.requests[1]["messages"][-1]["content"])
+    assert listed.splitlines()[-1] == "a.txt"
+    assert echoed == "{}"
+    assert "path: Field required" in read
 
 
 async def test_the_key_goes_along_and_a_second_turn_goes_on_from_the_first(workspace):

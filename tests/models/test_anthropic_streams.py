@@ -27,7 +27,7 @@ async def test_text_and_reasoning_are_shown_as_they_come(claude: Client) -> None
 @pytest.mark.parametrize("reason", ["tool_use", "end_turn", "stop_sequence"])
 async def test_calls_are_whole_and_in_order(claude: Client, reason: str) -> None:
     answer = await claude.ask(played(message(*CALLED, reason=reason)))
-    assert answer.calls == [("f", '{"x":1}'), ("g", "")]
+    assert answer.calls == [("f", '{"x":1}'), ("g", "{}")]
     assert [call.id for call in answer.reply.tool_calls] == ["toolu_1", "toolu_2"]
 
 
@@ -48,6 +48,22 @@ async def test_blocks_may_come_mixed(claude: Client) -> None:
 async def test_a_call_may_begin_with_its_whole_input(claude: Client) -> None:
     whole = block(0, "tool_use", id="a", name="f", input={"x": "é"})
     assert (await claude.ask(played(message(whole, reason="tool_use")))).calls == [("f", '{"x": "é"}')]
+
+
+@pytest.mark.parametrize(
+    ("call", "arguments"),
+    [
+        (use(0, "a", "f"), "{}"),
+        (block(0, "tool_use", id="a", name="f", input={}), "{}"),
+        (block(0, "tool_use", id="a", name="f"), ""),
+        (block(0, "tool_use", id="a", name="f", input=None), ""),
+    ],
+    ids=["nothing streamed", "no deltas", "no input", "null"],
+)
+async def test_an_empty_input_is_an_empty_object_and_a_missing_one_is_missing(
+    claude: Client, call: bytes, arguments: str
+) -> None:
+    assert (await claude.ask(played(message(call, reason="tool_use")))).calls == [("f", arguments)]
 
 
 async def test_calls_without_or_with_the_same_ids_get_their_own(claude: Client) -> None:
@@ -112,7 +128,7 @@ async def test_a_pause_is_said_and_nothing_runs(claude: Client) -> None:
 
 async def test_two_ends_count_once_and_the_worse_one(claude: Client) -> None:
     twice = played(b"".join((start(), use(0, "a", "f"), stop("tool_use"), stop("tool_use"), END)))
-    assert (await claude.ask(twice)).calls == [("f", "")]
+    assert (await claude.ask(twice)).calls == [("f", "{}")]
     worse = played(b"".join((start(), use(0, "a", "f"), stop("max_tokens"), stop("tool_use"), END)))
     assert (await claude.ask(worse)).reply.finish == "length"
 

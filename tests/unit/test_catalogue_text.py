@@ -17,7 +17,7 @@ BUDGET = 4000
 class Offered:
     """The part of `DeferredTools` that the text is made of."""
 
-    servers: Mapping[str, int]
+    servers: Mapping[str | None, int]
     purposes: Mapping[str, str] = field(default_factory=dict)
     connecting: Sequence[str] = ()
 
@@ -52,6 +52,15 @@ def test_above_it_there_is_a_line_a_server_with_the_first_line_of_its_instructio
     assert lines[0].startswith("303 MCP tools.")
     assert "load_mcp_tool" in lines[0]
     assert lines[1:] == ["a (300 tools): Keeps [1mbooks.", f"b (2 tools): {'p' * 120}", "c (1 tools)"]
+
+
+def test_the_editors_own_tools_are_told_apart_from_those_of_a_server_of_that_name() -> None:
+    assert text({None: 300, "editor": 2}, {"editor": "Edits."}).splitlines()[1:] == [
+        "the editor (300 tools)",
+        "editor (2 tools): Edits.",
+    ]
+    names = text({None: 2, **{f"server-{number:03}": 9 for number in range(900)}}).splitlines()[1]
+    assert names.startswith("the editor, server-000, ")
 
 
 def test_the_text_is_no_larger_for_30000_tools_than_for_300() -> None:
