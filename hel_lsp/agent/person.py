@@ -1,8 +1,8 @@
-"""The person, as MCP servers reach them: through the session that started the servers."""
+"""The person, as MCP servers reach them: through a session of the folder that the servers are of."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from hel_lsp.permissions.question import from_server
@@ -11,14 +11,14 @@ from hel_lsp.ports import Approver, EventSink
 
 @dataclass(frozen=True, slots=True)
 class SessionPerson:
-    """Implements the Person port for the session called `session`."""
+    """Implements the Person port; `session` tells in whose name a question is asked."""
 
-    session: str
+    session: Callable[[], str]
     approver: Approver
     sink: EventSink
 
     async def choose(self, message: str, actions: Sequence[str]) -> str | None:
-        return await self.approver.ask(from_server(self.session, message, actions))
+        return await self.approver.ask(from_server(self.session(), message, actions))
 
     async def open(self, url: str) -> bool:
         return await self.approver.open(url)

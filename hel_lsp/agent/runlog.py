@@ -7,12 +7,12 @@ import json
 import logging
 import os
 import time
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, cast
 
-from hel_lsp.redaction import Redaction
+from hel_lsp.redaction import Redaction, secret_values
 
 logger = logging.getLogger(__name__)
 
@@ -27,7 +27,7 @@ class JsonLinesLog:
     def __init__(self, path: Path, secret: Collection[str] = ()) -> None:
         self.path = path
         self.newest = ""
-        self._redaction = Redaction(os.environ, secret)
+        self._redaction = Redaction(secret_values(os.environ, secret))
         self._opened = False
         self._broken = False
 
@@ -74,6 +74,16 @@ class JsonLinesLog:
         if not self._broken:
             logger.error("The run log %s cannot be written: %s", self.path, error.strerror)
         self._broken = True
+
+
+@dataclass(frozen=True, slots=True)
+class FollowingLog:
+    """A log for what outlives a session: each entry goes into the one that `log` names at that time."""
+
+    log: Callable[[], JsonLinesLog]
+
+    def write(self, kind: str, **fields: Any) -> None:
+        self.log().write(kind, **fields)
 
 
 def digest(line: bytes) -> str:

@@ -26,12 +26,21 @@ class Composition:
         self,
         root: Path,
         roots: Callable[[], Sequence[Path]],
-        settings: Settings,
+        settings: Callable[[], Settings],
         trust: Trust,
         log: RunLog,
         person: Person,
     ) -> DeferredTools:
         from hel_lsp.mcp.host import McpHost
 
-        refused = key_variables(settings.model)
-        return McpHost(root, settings.mcp, trust, log, notify=person.tell, roots=roots, refused=refused, person=person)
+        refused = key_variables(settings().model)
+        return McpHost(
+            root,
+            lambda: settings().mcp,
+            trust,
+            log,
+            notify=person.tell,
+            roots=roots,
+            refused=refused,
+            person=person,
+        )

@@ -234,7 +234,7 @@ class _Nobody:
 
 async def _servers(root: Path, settings: Settings, trusted: _State) -> Sequence[Finding]:
     """Each declared server, those that are trusted started and ended again."""
-    host = Composition().deferred_tools(root, lambda: [root], settings, trusted.trust, _NoLog(), _Nobody())
+    host = Composition().deferred_tools(root, lambda: [root], lambda: settings, trusted.trust, _NoLog(), _Nobody())
     try:
         await host.start()
         await host.settle()

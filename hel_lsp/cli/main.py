@@ -14,17 +14,17 @@ import hel_lsp
 from hel_lsp.cli.terminal import printable
 from hel_lsp.errors import HelError
 from hel_lsp.messages import AccessLevel
+from hel_lsp.redaction import Redaction, secret_values
 from hel_lsp.settings import Settings
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command line; returns the exit code of the process."""
     options = _parser().parse_args(arguments)
-    logging.basicConfig(
-        stream=sys.stderr,
-        level=logging.DEBUG if os.environ.get("HEL_LOG") == "debug" else logging.WARNING,
-        format="%(asctime)s %(levelname)s %(name)s: %(message)s",
-    )
+    handler = logging.StreamHandler(sys.stderr)
+    handler.setFormatter(_WithoutSecrets("%(asctime)s %(levelname)s %(name)s: %(message)s"))
+    level = logging.DEBUG if os.environ.get("HEL_LOG") == "debug" else logging.WARNING
+    logging.basicConfig(handlers=[handler], level=level)
     try:
         code = _run(options)
         if sys.stdout is not None:  # a process without a console has none
@@ -40,6 +40,17 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return 1
     except KeyboardInterrupt:
         return 130
+
+
+class _WithoutSecrets(logging.Formatter):
+    """Libraries log what they send and receive, and tracebacks show values."""
+
+    def __init__(self, format: str) -> None:
+        super().__init__(format)
+        self._redaction = Redaction(secret_values(os.environ))
+
+    def format(self, record: logging.LogRecord) -> str:
+        return self._redaction.text(super().format(record))
 
 
 def _run(options: argparse.Namespace) -> int:

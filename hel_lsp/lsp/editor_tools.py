@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, cast
 
@@ -10,15 +10,14 @@ from hel_lsp.errors import EditorError, InvalidArguments
 from hel_lsp.lsp.client import Editor
 from hel_lsp.lsp.documents import Documents
 from hel_lsp.messages import ToolDefinition, ToolResult
-from hel_lsp.ports import DeferredTool, DeferredTools, ServerStatus, Workspace
-from hel_lsp.tools.deferred import EDITOR
+from hel_lsp.ports import DeferredTool, DeferredTools, ServerStatus, TrustRequest, Workspace
 
 SAVE_TIME = 30.0
 """Seconds that the editor gets to save: it may ask its user first."""
 
 SAVE = DeferredTool(
     "editor__save",
-    EDITOR,
+    None,
     ToolDefinition(
         "editor__save",
         "Save open files, so that commands see their unsaved text",
@@ -86,6 +85,9 @@ class EditorTools:
     async def refresh(self) -> None:
         await self._servers.refresh()
 
+    async def indexed(self) -> None:
+        await self._servers.indexed()
+
     async def settle(self) -> None:
         await self._servers.settle()
 
@@ -103,6 +105,9 @@ class EditorTools:
 
     def instructions(self) -> Mapping[str, str]:
         return self._servers.instructions()
+
+    async def look(self, knows: Callable[[TrustRequest], bool]) -> None:
+        await self._servers.look(knows)
 
     def servers(self) -> Sequence[ServerStatus]:
         return self._servers.servers()

@@ -8,18 +8,17 @@ from __future__ import annotations
 import asyncio
 import importlib
 import os
-import time
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from hel_lsp.errors import ConfigError, ServerError
 from hel_lsp.mcp.catalogue import Catalogue, Listing, OfferedTool, build_catalogue
-from hel_lsp.mcp.schema import SchemaCheck
 from hel_lsp.mcp.search import ToolIndex
 from hel_lsp.mcp.server import Limits, McpServer
 from hel_lsp.mcp.surroundings import Surroundings
+from hel_lsp.mcp.validation import SchemaCheck
 from hel_lsp.messages import ToolResult
 from hel_lsp.ports import DeferredTool, Person, RunLog, ServerStatus, Trust, TrustRequest
 from hel_lsp.settings import McpSettings
@@ -47,15 +46,16 @@ class _Entry:
 class McpHost:
     """Implements `ports.DeferredTools`.
 
-    `trust` is asked once for each file, before anything in it is started. `notify` is told, for the user, of files
-    that cannot be used. `refused` names environment variables that no server may be given: the model's keys. `person`
-    answers what servers ask for in the middle of a call; without one they are told that nothing can be asked.
+    `settings` are looked at whenever they matter. `trust` is asked once for each file, before anything in it is
+    started. `notify` is told, for the user, of files that cannot be used and of servers that did not start. `refused`
+    names environment variables that no server may be given: the model's keys. `person` answers what servers ask for in
+    the middle of a call; without one they are told that nothing can be asked.
     """
 
     def __init__(
         self,
         folder: Path,
-        settings: McpSettings,
+        settings: Callable[[], McpSettings],
         trust: Trust,
         log: RunLog,
         *,
@@ -65,7 +65,7 @@ class McpHost:
         person: Person | None = None,
     ) -> None:
         self._folder = folder
-        self._settings = settings
+        self._current_settings = settings
         self._trust = trust
         self._log = log
         self._notify = notify
@@ -73,12 +73,20 @@ class McpHost:
         self._surroundings = Surroundings(roots or (lambda: [folder]), self._changed, person)
         self._reading = asyncio.Lock()
         self._read: set[str] = set()
+        self._told: set[str] = set()
         self._entries: dict[str, _Entry] = {}
+        self._looked_at: dict[str, _Entry] = {}
         self._background: set[asyncio.Task[None]] = set()
         self._catalogue: Catalogue | None = None
         self._tools: dict[str, DeferredTool] = {}
         self._checks: dict[str, SchemaCheck] = {}
         self._index: ToolIndex | None = None
+        self._indexing: asyncio.Task[None] | None = None
+        self._told_down: dict[str, str] = {}
+
+    @property
+    def _settings(self) -> McpSettings:
+        return self._current_settings()
 
     # ---------------------------------------------------------------- start and end
 
@@ -90,18 +98,53 @@ class McpHost:
         """
         if not self._settings.enabled:
             return
-        async with self._reading:
-            for file in FILES:
-                if file[0] not in self._read:
-                    _merge(self._entries, await self._read_file(*file))
-                    self._read.add(file[0])
-                    self._start_new()
+        if not self._is_read():  # else a question of trust that a reload asks would hold up every turn
+            await self._read_files()
         waits = [asyncio.ensure_future(server.settled.wait()) for server in self._servers()]
         if waits:
             _, late = await asyncio.wait(waits, timeout=self._settings.start_wait)
             for wait in late:
                 wait.cancel()
         self._index_ahead()
+        self._tell_of_failures()
+
+    async def _read_files(self) -> None:
+        async with self._reading:
+            for file in FILES:
+                if file[0] not in self._read:
+                    _merge(self._entries, await self._read_file(*file))
+                    self._read.add(file[0])
+                    self._start_new()
+
+    def _tell_of_failures(self) -> None:
+        """Have the user hear once of each server that did not start."""
+        for server in self._servers():
+            if server.status != "failed":
+                self._told_down.pop(server.name, None)
+            elif self._told_down.get(server.name) != server.failure:
+                self._told_down[server.name] = server.failure
+                self._notify(
+                    f"MCP server {server.name}: {server.failure}. `hel.tools` says more, `hel.reloadMcp` retries."
+                )
+
+    async def look(self, knows: Callable[[TrustRequest], bool]) -> None:
+        """Have `servers` tell what the files declare that have not been read for a start: nothing is asked or started.
+
+        It waits for no other's question of trust either.
+        """
+        looked_at: dict[str, _Entry] = {}
+        for file in FILES if not self._is_read() else ():
+            declared = await self._declared(*file)
+            if declared is not None:
+                _merge(looked_at, _entries(declared, not declared.lines or knows(_request(declared))))
+        if not self._settings.enabled:
+            for entry in looked_at.values():
+                off = "the setting mcp.enabled is false"
+                entry.declared = replace(entry.declared, entry=None, status="disabled", problem=off)
+        self._looked_at = looked_at
+
+    def _is_read(self) -> bool:
+        return len(self._read) == len(FILES)
 
     async def settle(self) -> None:
         """Wait until every server is ready or has failed."""
@@ -116,12 +159,16 @@ class McpHost:
             for renewal in late:
                 self._keep(renewal)
         self._index_ahead()
+        self._tell_of_failures()
 
     async def reload(self, name: str | None = None) -> None:
         """Read the files again, ask for trust where they changed, end what is gone, start what is new or changed.
 
         What had failed is started again; with `name`, that server in any case.
         """
+        if not self._settings.enabled:
+            return
+        self._told.clear()
         async with self._reading:
             fresh: dict[str, _Entry] = {}
             for file in FILES:
@@ -133,6 +180,7 @@ class McpHost:
             kept = [entry.server for entry in fresh.values()]
             await asyncio.gather(*(server.stop() for server in self._servers() if server not in kept))
             self._entries = fresh
+            self._read.update(file[0] for file in FILES)
             self._changed()
             self._start_new()
         await self.start()
@@ -142,22 +190,28 @@ class McpHost:
         await asyncio.gather(*(server.stop() for server in self._servers()))
 
     async def _read_file(self, relative: str, key: str) -> dict[str, _Entry]:
+        file = await self._declared(relative, key)
+        if file is None:
+            return {}
+        trusted = not file.lines or await self._trust(_request(file))
+        self._log.write("mcp_file", file=str(file.path), sha256=file.sha256, trusted=trusted)
+        return _entries(file, trusted)
+
+    async def _declared(self, relative: str, key: str) -> ServerFile | None:
+        """What the file says; None without one, and for one that cannot be used, which is told once."""
         path = self._folder / relative
         if not path.exists():
-            return {}
+            return None
         # pydantic comes with it: off the loop, for it takes a tenth of a second
         config = await asyncio.to_thread(importlib.import_module, "hel_lsp.mcp.config")
         try:
-            file: ServerFile | None = config.read_servers(path, key, os.environ, self._refused)
+            return config.read_servers(path, key, os.environ, self._refused)
         except ConfigError as error:
-            self._log.write("mcp_file", file=str(path), error=error.message)
-            self._notify(error.message)
-            return {}
-        if file is None:
-            return {}
-        trusted = not file.lines or await self._trust(TrustRequest(path, file.sha256, file.lines))
-        self._log.write("mcp_file", file=str(path), sha256=file.sha256, trusted=trusted)
-        return {declared.name: _Entry(declared, trusted) for declared in file.servers}
+            if error.message not in self._told:
+                self._told.add(error.message)
+                self._log.write("mcp_file", file=str(path), error=error.message)
+                self._notify(error.message)
+            return None
 
     def _start_new(self) -> None:
         limits = Limits(self._settings.start_timeout, self._settings.call_timeout)
@@ -185,15 +239,24 @@ class McpHost:
         return [server.name for server in self._servers() if server.status == "starting"]
 
     def search(self, query: str, limit: int) -> Sequence[str]:
+        self._index_ahead()
+        if self._indexing is not None and not self._indexing.done():
+            return []
         if self._index is None:
             self._index = ToolIndex(self.tools().values())
         return self._index.search(query, limit)
+
+    async def indexed(self) -> None:
+        self._index_ahead()
+        while (indexing := self._indexing) is not None and not indexing.done():
+            await asyncio.wait({indexing})
 
     def _index_ahead(self) -> None:
         """Have a large catalogue indexed in a thread, before the first search needs it."""
         if self._index is None and len(self.tools()) >= _LARGE:
             self._index = ToolIndex(self.tools().values())
-            self._keep(asyncio.create_task(asyncio.to_thread(self._index.build)))
+            self._indexing = asyncio.create_task(asyncio.to_thread(self._index.build))
+            self._keep(self._indexing)
 
     def _keep(self, task: asyncio.Task[None]) -> None:
         """Hold on to a task that nobody waits for: the loop alone would let it be collected."""
@@ -201,14 +264,15 @@ class McpHost:
         task.add_done_callback(self._background.discard)
 
     def servers(self) -> Sequence[ServerStatus]:
-        """Every server of the files, with what was left out of it and why."""
+        """Every server of the files, with what was left out of it and why; also of those that were only looked at."""
         catalogue = self._built()
+        entries = self._entries if self._is_read() else self._looked_at | self._entries
         tools: dict[str, list[DeferredTool]] = {}
         for offered in catalogue.tools.values():
-            tools.setdefault(offered.tool.server, []).append(offered.tool)
+            tools.setdefault(offered.server, []).append(offered.tool)
         return [
             _state(name, entry, tools.get(name, []), catalogue.diagnostics.get(name, []))
-            for name, entry in self._entries.items()
+            for name, entry in entries.items()
         ]
 
     def _built(self) -> Catalogue:
@@ -222,7 +286,7 @@ class McpHost:
 
     def _changed(self) -> None:
         self._catalogue = None
-        self._index = None
+        self._index = self._indexing = None
         self._checks.clear()
 
     def _trusts_annotations(self, server: McpServer) -> bool:
@@ -230,7 +294,7 @@ class McpHost:
         return self._settings.trust_annotations if own is None else own
 
     def _wants_always(self, offered: OfferedTool) -> bool:
-        server = self._entries[offered.tool.server].server
+        server = self._entries[offered.server].server
         wanted = server.entry.always_load if server else False
         return wanted if isinstance(wanted, bool) else offered.origin.name in wanted
 
@@ -241,6 +305,7 @@ class McpHost:
         offered = self._built().tools.get(name)
         if offered is None:
             return arguments
+        arguments = {offered.parameters.get(given, given): value for given, value in arguments.items()}
         check = self._checks.get(name)
         if check is None:
             check = self._checks[name] = SchemaCheck(offered.origin.schema)
@@ -249,16 +314,20 @@ class McpHost:
     async def call(self, name: str, arguments: Mapping[str, Any]) -> ToolResult:
         """What the server answers; every failure is a result that says what is known."""
         offered = self._built().tools.get(name)
-        if offered is None or (server := self._entries[offered.tool.server].server) is None:
+        if offered is None or (server := self._entries[offered.server].server) is None:
             return ToolResult(f"{name} is gone: its server does not offer it any more.", "failed")
-        began = time.monotonic()
         try:
-            result = await server.call(offered.origin, arguments)
+            return await server.call(offered.origin, arguments)
         except ServerError as error:
-            result = ToolResult(error.message, "failed")
-        seconds = round(time.monotonic() - began, 3)
-        self._log.write("mcp_call", server=server.name, tool=offered.origin.name, status=result.status, seconds=seconds)
-        return result
+            return ToolResult(error.message, "failed")
+
+
+def _request(file: ServerFile) -> TrustRequest:
+    return TrustRequest(file.path, file.sha256, file.lines)
+
+
+def _entries(file: ServerFile, trusted: bool) -> dict[str, _Entry]:
+    return {declared.name: _Entry(declared, trusted) for declared in file.servers}
 
 
 def _merge(entries: dict[str, _Entry], more: Mapping[str, _Entry]) -> None:
@@ -278,7 +347,7 @@ def _state(name: str, entry: _Entry, tools: Sequence[DeferredTool], dropped: Seq
     if entry.declared.entry is None:
         return ServerStatus(name, entry.declared.status, None, (), [*diagnostics, entry.declared.problem])
     if entry.server is None:
-        return ServerStatus(name, "untrusted", None, (), diagnostics)
+        return ServerStatus(name, "stopped" if entry.trusted else "untrusted", None, (), diagnostics)
     server = entry.server
     diagnostics += [*server.journal.diagnostics, *dropped]
     return ServerStatus(name, server.status, server.protocol_version, tools, diagnostics)

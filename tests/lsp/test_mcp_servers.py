@@ -11,7 +11,7 @@ from urllib.request import url2pathname
 
 from tests.lsp.agent import agent, call, calls, records, say, tool_names, tool_results
 from tests.lsp.personalities import NEVER, Reply
-from tests.mcp.workspace import ECHO, scripted, until
+from tests.mcp.workspace import ECHO, scripted, scripted_from, until
 
 ASK = {"prompt": "go", "wait": True}
 CALL = call("mcp__s__echo")
@@ -110,6 +110,37 @@ async def test_a_query_loads_the_best_three_and_lists_fifteen_more(workspace):
     assert offered == [f"mcp__s__paint_{number}" for number in (0, 1, 2, 24)]
 
 
+async def test_a_server_called_editor_is_not_taken_for_the_editor(workspace, tmp_path):
+    record = tmp_path / "record"
+    names = ["save", "x", "_save", "editor__save"]
+    declare(workspace, editor=scripted(record=str(record), tools=[{**ECHO, "name": name} for name in names]))
+    (workspace / ".hel" / "permissions.json").write_text(json.dumps({"deny": ["editor__x", "editor__*"]}))
+    (workspace / "a.txt").write_text("a\n")
+    theirs = [f"mcp__editor__{name}" for name in names]
+    load = call("load_mcp_tool", names=[*theirs, "editor__save"])
+    use = calls(*((name, {}) for name in theirs), ("editor__save", {"paths": ["a.txt"]}))
+    saves = {"hel": {"editorTools": ["save"]}}
+    async with agent(workspace, [load, use, say("1"), use, say("2")], experimental=saves) as (editor, model):
+        editor.handlers["hel/save"] = lambda number, params: Reply({"result": {"saved": params["uris"]}})
+        editor.open(workspace / "a.txt")
+        editor.answers = lambda message, actions: "Trust" if "Trust" in actions else "Allow once"
+        first = await editor.command("hel.ask", ASK)
+        asked = [question.message for question in editor.questions[1:]]
+        (workspace / ".hel" / "permissions.json").unlink()
+        second = await editor.command("hel.ask", ASK)
+        asked_then = [question.message.removeprefix("(2) ") for question in editor.questions[1 + len(asked) :]]
+
+    assert system(model.requests[0]).count("editor__save: ") == 3
+    of_server = [f"{name}: call this tool of the MCP server editor" for name in theirs]
+    assert asked == of_server
+    assert asked_then[:-1] == of_server
+    assert asked_then[-1].startswith("editor__save: call this tool of the editor ⏎ ")
+    assert [report["status"] for report in first["toolCalls"]] == ["completed"] * 5 + ["rejected"]
+    assert [report["status"] for report in second["toolCalls"]] == ["completed"] * 5
+    assert [params["name"] for params in received(record, "tools/call")] == names * 2
+    assert len(editor.sent("hel/save")) == 1
+
+
 async def test_a_call_before_loading_counts_apart_in_the_run_log(workspace, tmp_path):
     record = tmp_path / "record"
     declare(workspace, s=scripted(record=str(record)))
@@ -203,6 +234,68 @@ async def test_a_reload_asks_again_starts_what_is_new_and_tells_the_model(worksp
     assert system(model.requests[0]) == system(model.requests[1])
 
 
+async def test_servers_are_listed_before_they_have_been_started_and_that_asks_and_starts_nothing(workspace, tmp_path):
+    pids = tmp_path / "pids"
+    declare(workspace, s=scripted(pids=str(pids)), off={**scripted(), "disabled": True})
+    listed = {"s": ("untrusted", []), "off": ("disabled", [])}
+    async with agent(workspace, [say("1")]) as (editor, _):
+        assert shown(await editor.command("hel.tools")) == listed
+        await editor.command("hel.newSession")
+        assert shown(await editor.command("hel.tools")) == listed
+        assert (editor.questions, pids.exists()) == ([], False)
+        editor.answers = [NEVER]
+        asked = editor.start_command("hel.ask", ASK)
+        question = await editor.question()
+        assert shown(await editor.command("hel.tools")) == listed
+        assert not pids.exists()
+        question.answer("Trust")
+        await asked.result
+        assert shown(await editor.command("hel.tools")) == {**listed, "s": ("ready", ["mcp__s__echo"])}
+    pids.unlink()
+    async with agent(workspace) as (editor, _):
+        assert shown(await editor.command("hel.tools")) == {**listed, "s": ("stopped", [])}
+        await editor.command("hel.resume")
+        assert shown(await editor.command("hel.tools")) == {**listed, "s": ("stopped", [])}
+        assert (editor.questions, pids.exists()) == ([], False)
+        declare(workspace, s=scripted(pids=str(pids), stderr="changed"))
+        assert shown(await editor.command("hel.tools")) == {"s": ("untrusted", [])}
+
+
+async def test_a_server_list_that_cannot_be_used_is_told_once_by_the_listing_and_again_by_a_reload(workspace):
+    declare(workspace)
+    (workspace / ".hel" / "mcp.json").write_text('{"servers": {,}}')
+    async with agent(workspace) as (editor, _):
+        for _ in range(2):
+            assert shown(await editor.command("hel.tools")) == {}
+        assert ["mcp.json, line 1" in params["message"] for params in editor.sent("window/showMessage")] == [True]
+        await editor.command("hel.reloadMcp")
+        assert len(editor.sent("window/showMessage")) == 2
+
+
+async def test_while_servers_are_switched_off_they_are_listed_so_and_no_reload_starts_them(workspace):
+    declare(workspace, s=scripted(), odd_={"command": 5})
+    async with agent(workspace, [say("1")], options={"mcp": {"enabled": False}}) as (editor, model):
+        for command in ("hel.tools", "hel.reloadMcp"):
+            [server, _] = (tools := await editor.command(command))["servers"]
+            assert shown(tools) == {"s": ("disabled", []), "odd_": ("disabled", [])}
+            assert "mcp.enabled" in server["diagnostics"][0]
+        await editor.command("hel.ask", ASK)
+        assert editor.questions == []
+    assert "load_mcp_tool" not in tool_names(model.requests[0])
+
+
+async def test_a_reload_that_comes_first_asks_once_and_starts_what_is_trusted(workspace):
+    declare(workspace, s=scripted())
+    (workspace / ".mcp.json").write_text(json.dumps({"mcpServers": {"t": scripted()}}))
+    async with agent(workspace, [say("1")]) as (editor, _):
+        editor.answers = ["Trust", "Don't trust"]
+        tools = await editor.command("hel.reloadMcp")
+        assert shown(tools) == {"s": ("ready", ["mcp__s__echo"]), "t": ("untrusted", [])}
+        assert [server["diagnostics"] for server in tools["servers"]] == [[], []]
+        await editor.command("hel.ask", ASK)
+        assert len(editor.questions) == 2
+
+
 async def test_a_reload_without_trust_ends_what_ran(workspace):
     declare(workspace, s=scripted())
     async with agent(workspace, [say("1")]) as (editor, _):
@@ -239,7 +332,7 @@ async def test_the_first_request_waits_for_trust_and_a_cancel_ends_the_wait(work
         await editor.command("hel.cancel")
         assert (await asked.result)["stopReason"] == "cancelled"
         editor.questions[0].answer("Trust")
-        assert shown(await editor.command("hel.tools")) == {}
+        assert shown(await editor.command("hel.tools")) == {"s": ("untrusted", [])}
         await editor.command("hel.ask", ASK)
         assert len(editor.questions) == 2
 
@@ -296,6 +389,43 @@ async def test_arguments_that_do_not_fit_reach_no_server_and_a_null_for_absent_i
     refused, answer = tool_results(model.requests[1])
     assert "many" in refused
     assert json.loads(answer) == {"n": 3}
+
+
+async def test_what_would_take_a_server_for_ever_holds_up_nothing(workspace, tmp_path):
+    """Its schemas, its results and the terminal sequences in them are worked on where everything else is, too."""
+    halves = {f"x{n}": {"properties": {side: {"$ref": f"#/x{n + 1}"} for side in ("left", "right")}} for n in range(40)}
+    entangled = {"type": "object", "allOf": [], "properties": {"p": {"$ref": "#/x0"}}, **halves, "x40": {}}
+    pattern = {"type": "object", "properties": {"x": {"type": "string", "pattern": "^(a+)+$"}}}
+    hard = "a" * 60 + "!"
+    answer = {"content": [{"type": "text", "text": "\x1b]" * 200_000}], "structuredContent": {"x": hard}}
+    tools = [
+        {**ECHO, "name": "entangled", "inputSchema": entangled},
+        {**ECHO, "name": "pattern", "inputSchema": pattern, "outputSchema": pattern},
+    ]
+    server = scripted_from(tmp_path / "server", tools=tools, calls={"pattern": [{"result": answer}]})
+    declare(workspace, s={**server, "alwaysLoad": True})
+    wanted = calls(("mcp__s__pattern", {"x": hard}), ("mcp__s__entangled", {}))
+    async with agent(workspace, [wanted, say("done")]) as (editor, _):
+        editor.answers = ["Trust", "Allow once", "Allow once"]
+        result = await editor.command("hel.ask", ASK)
+
+    assert [made["status"] for made in result["toolCalls"]] == ["completed", "completed"]
+
+
+async def test_arguments_that_cannot_be_sent_reach_no_server_and_leave_it_running(workspace, tmp_path):
+    record = tmp_path / "record"
+    declare(workspace, s={**scripted(record=str(record)), "alwaysLoad": True})
+    deep = '{"a": ' + "[" * 400 + "]" * 400 + "}"
+    wanted = calls(("mcp__s__echo", deep), ("mcp__s__echo", '{"a": "\\ud83d"}'), ("mcp__s__echo", {"a": 1}))
+    async with agent(workspace, [wanted, say("done")]) as (editor, model):
+        editor.answers = ["Trust", "Allow once"]
+        await editor.command("hel.ask", ASK)
+
+    too_deep, half, fine = tool_results(model.requests[1])
+    assert "nested more than 100 levels deep" in too_deep
+    assert "cannot be sent" in half
+    assert json.loads(fine) == {"a": 1}
+    assert [params["arguments"] for params in received(record, "tools/call")] == [{"a": 1}]
 
 
 async def test_a_definition_is_sent_in_a_shape_that_providers_accept(workspace):
