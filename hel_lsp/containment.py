@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import os
 import unicodedata
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from pathlib import Path
 
 from hel_lsp.errors import PathRefused
@@ -55,11 +55,26 @@ def resolve(
         raise PathRefused(f"{path} is in {_HARNESS_FOLDER}, which tools may neither read nor write.")
     if _is_hard_link_into(real, [root / _HARNESS_FOLDER for root in real_roots]):
         raise PathRefused(f"{path} is the same file as one in {_HARNESS_FOLDER}, which tools may not touch.")
-    if _is_within(real, iter(closed)):
+    if _is_within(real, closed):
         raise PathRefused(f"{path} is in the folder that keeps what was trusted, which tools may not touch.")
     if writing and (_names(real, _GIT_FOLDER) or _is_within(real, _git_folders(real_roots))):
         raise PathRefused(f"{path} belongs to git's own folder, which tools may not write: use git for that.")
     return real
+
+
+def open_to_tools(files: Iterable[Path], roots: Sequence[Path], *, closed: Collection[Path] = ()) -> Iterator[Path]:
+    """Those of `files` that `resolve` would let be read, of many that a walk through a root has found.
+
+    They are real paths, for such a walk follows no links. Each of their folders is looked at once.
+    """
+    harness = [_real(root) / _HARNESS_FOLDER for root in roots]
+    is_closed: dict[Path, bool] = {}
+    for file in files:
+        folder = file.parent
+        if folder not in is_closed:
+            is_closed[folder] = _names(folder, _HARNESS_FOLDER) or _is_within(folder, (*harness, *closed))
+        if not is_closed[folder] and _forgiving(file.name) != _HARNESS_FOLDER and not _is_hard_link_into(file, harness):
+            yield file
 
 
 def _refuse_malformed(path: str) -> None:
@@ -118,7 +133,7 @@ def _forgiving(name: str) -> str:
     return "".join(char for char in folded if unicodedata.category(char) != "Cf").rstrip(". ")
 
 
-def _is_within(real: Path, folders: Iterator[Path]) -> bool:
+def _is_within(real: Path, folders: Iterable[Path]) -> bool:
     """Whether the path is one of the folders or below it, by identity."""
     return any(_same_file(parent, folder) for folder in folders for parent in (real, *real.parents))
 

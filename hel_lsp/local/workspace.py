@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from weakref import WeakValueDictionary
@@ -40,6 +40,9 @@ class FileWorkspace:
     def uri(self, path: Path) -> str:
         return path.as_uri()
 
+    def open_to_tools(self, files: Iterable[Path]) -> Iterable[Path]:
+        return containment.open_to_tools(files, self.roots, closed=self.closed)
+
     def allow_reading(self, path: Path) -> None:
         self._readable.add(path)
 
@@ -48,6 +51,9 @@ class FileWorkspace:
 
     def exists(self, path: Path) -> bool:
         return path.exists()
+
+    def newest(self, path: Path) -> str | None:
+        return textfile.text_of(path)
 
     def open_documents(self) -> Sequence[DocumentText]:
         return ()

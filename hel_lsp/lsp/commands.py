@@ -82,8 +82,8 @@ class Commands:
                 await self.agent.cancel([session])
 
     async def wait(self, given: Arguments) -> dict[str, Any]:
-        session = self.agent.session(given.optional_text("session"))
-        return turn_result(await self.agent.wait(session, given.optional_number("turn")))
+        name, turn = given.optional_text("session"), given.optional_number("turn")
+        return turn_result(await self.agent.wait(self.agent.session(name), turn))
 
     async def cancel(self, given: Arguments) -> dict[str, bool]:
         name = given.optional_text("session")
@@ -142,6 +142,8 @@ class Commands:
             builtin = builtin_tools(self._workspace_of(name, root), root, self.agent.settings)
         loaded = session.toolset.deferred.loaded() if session is not None and session.toolset.deferred else ()
         servers = self.agent.servers(session, root)
+        if servers is not None:
+            await servers.look(self.agent.trust.knows)
         return {
             "builtin": [
                 _tool(tool.definition.name, tool.definition.description, True, tool.access) for tool in builtin
@@ -150,14 +152,15 @@ class Commands:
         }
 
     async def reload_mcp(self, given: Arguments) -> dict[str, Any]:
+        name = given.optional_text("server")
         servers = self.agent.servers(self.agent.current, self.agent.root)
         if servers is not None:
-            await servers.reload(given.optional_text("server"))
+            await servers.reload(name)
         return await self.tools(Arguments({}))
 
     async def undo(self, given: Arguments) -> dict[str, Any]:
-        session = self.agent.session(given.optional_text("session"))
-        undone = await self.agent.undo(session, given.optional_number("turn"))
+        name, turn = given.optional_text("session"), given.optional_number("turn")
+        undone = await self.agent.undo(self.agent.session(name), turn)
         kept = [{"uri": uri, "reason": reason} for uri, reason in undone.kept]
         return {"reverted": list(undone.reverted), "kept": kept}
 
@@ -194,15 +197,15 @@ class Commands:
             if span is not None:
                 raise CommandError("range: expected only together with textDocument.")
             return None
+        selected = (span.position("start"), span.position("end")) if span is not None else None
         path = _path(uri)
         document = self.workspace.documents.find(uri)
         name = workspace.display(path) if path is not None else uri
-        if document is None or span is None:
+        if document is None or selected is None:
             return Focus(name, document.language_id if document is not None else "")
-        return self._excerpt(name, document, span)
+        return self._excerpt(name, document, *selected)
 
-    def _excerpt(self, name: str, document: Document, span: Arguments) -> Focus:
-        start, end = span.position("start"), span.position("end")
+    def _excerpt(self, name: str, document: Document, start: tuple[int, int], end: tuple[int, int]) -> Focus:
         text = document.text
         if start == end:
             lines = split_lines(text)

@@ -113,12 +113,17 @@ class GuardedProtocol(LanguageServerProtocol):
         try:
             message = json.loads(body)
         except (ValueError, RecursionError) as error:
-            self._send_error(None, JsonRpcParseError(f"Parse Error: {error}"))
+            self.refuse(str(error))
             return
         if isinstance(message, dict):
             contextvars.copy_context().run(self._dispatch, cast(dict[str, Any], message))
         else:
             self._send_error(None, JsonRpcInvalidRequest("Invalid Request: a message is one object"))
+
+    def refuse(self, reason: str) -> None:
+        """Answer what cannot be read as a message, and so has no id that is known."""
+        logger.warning("what the editor sent cannot be read: %s", reason)
+        self._send_error(None, JsonRpcParseError(f"Parse Error: {reason}"))
 
     def _dispatch(self, message: dict[str, Any]) -> None:
         method, params = message.get("method"), message.get("params")

@@ -86,7 +86,7 @@ class HelServer(GuardedServer):
         self._facts = ClientFacts.read(params)
         folders = params.workspace_folders or []
         uris = [folder.uri for folder in folders] or ([params.root_uri] if params.root_uri else [])
-        self._folders = [path for uri in uris if (path := _folder(uri)) is not None]
+        self._folders = list(dict.fromkeys(path for uri in uris if (path := _folder(uri)) is not None))
         self._layers[0] = params.initialization_options
         self._apply_settings(report=False)
 
@@ -97,7 +97,7 @@ class HelServer(GuardedServer):
     def _did_change_folders(self, params: types.DidChangeWorkspaceFoldersParams) -> None:
         gone = {_folder(folder.uri) for folder in params.event.removed}
         added = [path for folder in params.event.added if (path := _folder(folder.uri)) is not None]
-        self._folders[:] = [folder for folder in self._folders if folder not in gone] + added
+        self._folders[:] = dict.fromkeys([folder for folder in self._folders if folder not in gone] + added)
 
     async def on_close(self) -> None:
         if self._commands is not None:

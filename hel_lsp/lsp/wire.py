@@ -19,8 +19,9 @@ import socket
 import sys
 import threading
 from collections.abc import Awaitable, Callable, Iterator
+from functools import partial
 from types import FrameType
-from typing import BinaryIO
+from typing import Any, BinaryIO
 
 from hel_lsp.errors import ConfigError
 from hel_lsp.lsp.guard import GuardedServer
@@ -32,6 +33,9 @@ LAST_RESORT = 4.9
 
 FLUSH_TIME = 0.5
 """Seconds that the last messages get to leave."""
+
+MESSAGE_LIMIT = 1 << 30
+"""Bytes of a message. A length beyond it is a mistake: to wait for so many would be to hear no more of the editor."""
 
 HEADER_LIMIT = 8192
 READ_SIZE = 1 << 20
@@ -78,23 +82,49 @@ def start_tcp(server: GuardedServer, host: str, port: int) -> int:
     return asyncio.run(_serve(server, connect))
 
 
-def read_messages(stream: BinaryIO) -> Iterator[bytes]:
+def read_messages(stream: BinaryIO, on_fault: Callable[[str], None] = lambda reason: None) -> Iterator[bytes]:
     """The bodies of the messages on a stream, until it ends.
 
-    Header names may be spelled in any case and come in any order. A block of headers without a usable
-    Content-Length is skipped; a message that is cut off ends the iteration.
+    Header names may be spelled in any case and come in any order. Without a usable Content-Length nobody knows how
+    much follows: `on_fault` is told, and reading goes on at the next one, also where it stands right behind the body
+    that could not be measured. A message that is cut off ends the iteration.
     """
     length: int | None = None
-    while line := stream.readline(HEADER_LIMIT):
-        name, _, value = line.partition(b":")
-        if name.strip().lower() == b"content-length":
-            length = int(value) if value.strip().isdigit() else None
-        elif not line.strip() and length is not None:
+    fault, lost = "", False
+    for line in _lines(stream):
+        _, found, value = line.lower().rpartition(b"content-length")
+        if found and value.lstrip().startswith(b":"):
+            value = value.partition(b":")[2].strip()
+            length = _length(value)
+            fault = "" if length is not None else f"Content-Length: {ascii(value[:40])[2:-1]} is not that of a message"
+        elif line.strip():
+            if length is None and not fault and not lost:
+                fault = "there is no Content-Length"
+        elif length is not None:
             body = _read_exactly(stream, length)
             if body is None:
                 return
             yield body
-            length = None
+            length, fault, lost = None, "", False
+        elif fault:
+            on_fault(fault)
+            fault, lost = "", True
+
+
+def _lines(stream: BinaryIO) -> Iterator[bytes]:
+    """Its lines; of a long one the end alone, for in front of a header it is a body that could not be measured."""
+    end = b""
+    while part := stream.readline(HEADER_LIMIT):
+        end = end[-HEADER_LIMIT:] + part
+        if end.endswith(b"\n"):
+            yield end
+            end = b""
+
+
+def _length(value: bytes) -> int | None:
+    if not value.isdigit() or len(value) > len(str(MESSAGE_LIMIT)) or int(value) > MESSAGE_LIMIT:
+        return None
+    return int(value)
 
 
 def _read_exactly(stream: BinaryIO, length: int) -> bytes | None:
@@ -120,8 +150,10 @@ class Connection:
         self._writer = threading.Thread(target=self._write_all, name="hel-lsp writer", daemon=True)
         self._on_end: Callable[[], None] = lambda: None
 
-    def start(self, on_message: Callable[[bytes], None], on_end: Callable[[], None]) -> None:
-        """Begin to read and write; both callbacks run in the event loop that is running now."""
+    def start(
+        self, on_message: Callable[[bytes], None], on_fault: Callable[[str], None], on_end: Callable[[], None]
+    ) -> None:
+        """Begin to read and write; the callbacks run in the event loop that is running now."""
         loop = asyncio.get_running_loop()
 
         def tell(callback: Callable[..., None], *arguments: object) -> None:
@@ -129,15 +161,18 @@ class Connection:
             with contextlib.suppress(RuntimeError):
                 loop.call_soon_threadsafe(callback, *arguments)
 
-        def deliver(body: bytes) -> None:
+        def deliver(callback: Callable[[Any], None], what: object) -> None:
             self._unhandled.release()
-            on_message(body)
+            callback(what)
+
+        def pass_on(callback: Callable[[Any], None], what: object) -> None:
+            self._unhandled.acquire()
+            tell(deliver, callback, what)
 
         def read() -> None:
             try:
-                for body in read_messages(self._source):
-                    self._unhandled.acquire()
-                    tell(deliver, body)
+                for body in read_messages(self._source, partial(pass_on, on_fault)):
+                    pass_on(on_message, body)
             except (OSError, ValueError) as error:
                 logger.info("reading from the editor failed: %s", error)
             tell(on_end)
@@ -189,7 +224,7 @@ async def _serve(server: GuardedServer, connect: Callable[[], Awaitable[Connecti
     connection = connecting.result() if connecting.done() else None
     if connection is not None:
         server.protocol.attach(connection, on_exit=end)
-        connection.start(server.protocol.receive, on_end=lambda: end(server.protocol.exit_code))
+        connection.start(server.protocol.receive, server.protocol.refuse, lambda: end(server.protocol.exit_code))
 
     code = await ended
     _end_process_after(LAST_RESORT, code)

@@ -138,16 +138,18 @@ class Editor(LanguageClient):
         settings: Any = None,
         experimental: Any = None,
         folders: Sequence[Path] | None = None,
+        root_uri_alone: bool = False,
     ) -> AsyncIterator[Editor]:
         """An editor with an initialized server, which is ended with `shutdown` and `exit` unless it is gone by then.
 
-        `options` are the initializationOptions, `settings` what `workspace/configuration` says for `hel`.
+        `options` are the initializationOptions, `settings` what `workspace/configuration` says for `hel`. With
+        `root_uri_alone` it is a client that knows no workspace folders.
         """
         editor = cls(personality, settings=settings)
         await editor.start(command, environment or {}, cwd=workspace)
         try:
             roots = list(folders) if folders is not None else [workspace] if workspace else []
-            await editor.initialize(roots, options, experimental)
+            await editor.initialize(roots, options, experimental, root_uri_alone=root_uri_alone)
             yield editor
         finally:
             await editor.end()
@@ -174,7 +176,9 @@ class Editor(LanguageClient):
         )
         self._async_tasks += [asyncio.create_task(reading), asyncio.create_task(self._server_exit()), watching]
 
-    async def initialize(self, folders: Sequence[Path], options: Any = None, experimental: Any = None) -> None:
+    async def initialize(
+        self, folders: Sequence[Path], options: Any = None, experimental: Any = None, *, root_uri_alone: bool = False
+    ) -> None:
         capabilities = self.personality.capabilities | ({"experimental": experimental} if experimental else {})
         params = {
             "processId": os.getpid(),
@@ -184,6 +188,8 @@ class Editor(LanguageClient):
             "capabilities": capabilities,
             "initializationOptions": options,
         }
+        if root_uri_alone:
+            params["workspaceFolders"] = None
         structured = self.protocol._converter.structure(params, types.InitializeParams)
         self.initialize_result = await self.initialize_session(structured)
 

@@ -45,8 +45,10 @@ async def test_reading_shows_the_text_as_it_is_in_parts_that_name_their_lines(wo
     assert shown[6] == "the file is empty\n"
 
 
-async def test_listing_and_searching_respect_gitignore_and_skip_the_closed_folders(workspace):
-    (workspace / ".git").mkdir()
+@pytest.mark.parametrize("repository", [True, False], ids=["in a repository", "in none"])
+async def test_listing_and_searching_respect_gitignore_and_skip_the_closed_folders(workspace, repository):
+    if repository:
+        (workspace / ".git").mkdir()
     (workspace / ".gitignore").write_text("ignored/\n")
     for name in ("src/a.py", "src/b.txt", "ignored/c.py", ".hel/d.py", ".github/e.py"):
         (workspace / name).parent.mkdir(exist_ok=True)
@@ -70,6 +72,45 @@ async def test_listing_and_searching_respect_gitignore_and_skip_the_closed_folde
     assert "failed" in shown[6]
 
 
+@pytest.mark.parametrize("elsewhere", [False, True], ids=["started in the workspace", "started elsewhere"])
+@pytest.mark.parametrize("repository", ["workspace", ".", None])
+async def test_what_a_gitignore_says_holds_up_to_the_folder_of_the_repository_or_else_of_the_workspace(
+    workspace, tmp_path, repository, elsewhere
+):
+    if repository is not None:
+        (tmp_path / repository / ".git").mkdir()
+    (tmp_path / ".gitignore").write_text("above/\n")
+    (workspace / ".gitignore").write_text("/src/own/\n")
+    names = ["above/a.py", "own/a.py", "src/a.py", "src/above/a.py", "src/own/a.py"]
+    for name in names:
+        (workspace / name).parent.mkdir(parents=True, exist_ok=True)
+        (workspace / name).write_text("needle\n")
+    wanted = [
+        ("list_files", {"pattern": "*.py"}),
+        ("list_files", {"pattern": "src/**"}),
+        ("search_files", {"pattern": "needle"}),
+        ("search_files", {"pattern": "needle", "glob": "src/**"}),
+    ]
+    async with agent(tmp_path if elsewhere else workspace, [calls(*wanted), say("ok")], folders=[workspace]) as (
+        editor,
+        model,
+    ):
+        await editor.command("hel.ask", ASK)
+    shown = [[line.removesuffix(":1: needle") for line in text.split("\n")] for text in tool_results(model.requests[1])]
+    ignored = ["src/own/a.py", *(["above/a.py", "src/above/a.py"] if repository == "." else [])]
+    everywhere = [name for name in names if name not in ignored]
+    assert shown == [everywhere, [name for name in everywhere if name.startswith("src/")]] * 2
+
+
+async def test_a_gitignore_of_the_workspace_holds_for_a_folder_in_it_without_a_repository(workspace):
+    (workspace / ".gitignore").write_text("ignored/\n")
+    for name in ("src/ignored/a.py", "src/b.py"):
+        (workspace / name).parent.mkdir(parents=True, exist_ok=True)
+        (workspace / name).write_text("needle\n")
+    wanted = ("list_files", {"path": "src"}), ("search_files", {"pattern": "needle", "path": "src"})
+    assert await results(workspace, *wanted) == ["src/b.py", "src/b.py:1: needle"]
+
+
 async def test_searching_finds_what_is_in_the_editor_and_not_what_is_on_the_disk_below_it(workspace):
     (workspace / "a.txt").write_text("old text\n")
     search = ("search_files", {"pattern": "text"})
@@ -80,6 +121,56 @@ async def test_searching_finds_what_is_in_the_editor_and_not_what_is_on_the_disk
     found, read = tool_results(model.requests[1])
     assert found == "a.txt:1: unsaved text"
     assert read == "lines 1-1 of 1\nunsaved text\n"
+
+
+@pytest.mark.parametrize("elsewhere", [False, True], ids=["started in the workspace", "started elsewhere"])
+async def test_a_glob_is_relative_to_the_folder_and_holds_for_new_documents_as_for_files(
+    workspace, tmp_path, elsewhere
+):
+    names = ["a.py", "src/a.py", "src/b.txt", "src/deep/c.py", "src/deep/[d].py"]
+    globs = ["", "*.py", "*.{txt,md}", "src/*.py", "/a.py", "src/**/*.py", "**/deep/*", "!*.py", "src/deep/[[]*", "*/"]
+    wanted = [("search_files", {"pattern": "needle", "glob": glob}) for glob in globs]
+    wanted += [("search_files", {"pattern": "needle", "glob": "deep/*", "path": "src"})]
+    shown: list[list[str]] = []
+    for folder, opened in ((workspace / "files", False), (workspace / "documents", True)):
+        folder.mkdir()
+        async with agent(tmp_path if elsewhere else folder, [calls(*wanted), say("ok")], folders=[folder]) as (
+            editor,
+            model,
+        ):
+            for path in (folder / name for name in names):
+                if opened:
+                    editor.open_untitled(path.as_uri(), "needle\n")
+                else:
+                    path.parent.mkdir(parents=True, exist_ok=True)
+                    path.write_text("needle\n")
+            await editor.command("hel.ask", ASK)
+        shown.append(tool_results(model.requests[1]))
+    found = [[line.removesuffix(":1: needle") for line in text.splitlines()] for text in shown[0]]
+    assert found[:5] == [sorted(names), sorted(set(names) - {"src/b.txt"}), ["src/b.txt"], ["src/a.py"], ["a.py"]]
+    assert found[-1] == ["src/deep/[d].py", "src/deep/c.py"]
+    assert shown[1] == shown[0]
+
+
+async def test_a_listing_and_a_search_of_what_is_not_there_say_so_unless_it_is_a_new_document(workspace):
+    looks = calls(
+        ("list_files", {"path": "none"}),
+        ("search_files", {"pattern": "needle", "path": "none/at/all"}),
+        ("search_files", {"pattern": "needle", "path": "new.txt", "glob": "*.py"}),
+        ("search_files", {"pattern": "needle", "path": "folder"}),
+        ("search_files", {"pattern": "needle", "path": "untitled:one"}),
+    )
+    async with agent(workspace, [looks, say("ok")]) as (editor, model):
+        for uri in ((workspace / "new.txt").as_uri(), (workspace / "folder" / "a.txt").as_uri(), "untitled:one"):
+            editor.open_untitled(uri, "needle\n")
+        await editor.command("hel.ask", ASK)
+    assert tool_results(model.requests[1]) == [
+        "none does not exist.",
+        "none/at/all does not exist.",
+        "new.txt:1: needle",
+        "folder/a.txt:1: needle",
+        "untitled:one:1: needle",
+    ]
 
 
 async def test_a_command_runs_in_the_workspace_and_tells_its_exit_code_and_both_streams(workspace):
@@ -134,18 +225,29 @@ async def test_the_question_shows_the_whole_command_also_a_long_one(workspace):
             assert Path(named).read_text() == long
 
 
+async def test_the_question_shows_the_time_that_the_model_gives_a_command(workspace):
+    wanted = calls(("bash", {"command": "true", "timeout": 99999}), ("bash", {"command": "true"}))
+    async with agent(workspace, [wanted, say("done")]) as (editor, model):
+        await editor.command("hel.ask", ASK)
+        assert ["99999 s" in question.message for question in editor.questions] == [True, False]
+
+
 async def test_a_huge_result_is_shortened_and_can_be_read_from_the_file_it_names(workspace):
     many = calls(("bash", {"command": "seq 1 40000"}))
-    async with agent(workspace, [many], options={"access": "auto"}) as (editor, model):
-        running = editor.start_command("hel.ask", ASK)
-        await model.wait_for_requests(2)
-        await running.result
+    async with agent(workspace, [many, say("ok")], options={"access": "auto"}) as (editor, model):
+        await editor.command("hel.ask", ASK)
         [text] = tool_results(model.requests[1])
         path = text.split("the whole is in ")[1].split(", to be read")[0]
-        model.replies += [{}, calls(("read_file", {"path": path, "offset": 39_999, "limit": 2})), say("done")]
+        looks = calls(
+            ("read_file", {"path": path, "offset": 39_999, "limit": 2}),
+            ("search_files", {"path": path, "pattern": "^39999$"}),
+        )
+        model.replies += [looks, say("done")]
         await editor.command("hel.ask", ASK)
     assert len(text) < 10_000
-    assert "39999" in tool_results(model.requests[-1])[-1]
+    read, found = tool_results(model.requests[-1])[-2:]
+    assert read == "lines 39999-40000 of 40001\n39998\n39999\n"
+    assert found.endswith(": 39999")
 
 
 @pytest.mark.parametrize("access", ["read-only", "confirm", "auto"])

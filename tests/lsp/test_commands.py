@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +16,7 @@ from tests.lsp.agent import agent, call, records, say
 from tests.lsp.editor import Editor
 
 ASK = {"prompt": "go", "wait": True}
+WITH_SESSION = ("hel.wait", "hel.cancel", "hel.resume", "hel.compact", "hel.tools", "hel.undo", "hel.openLog")
 
 
 async def test_what_initialize_promises(workspace):
@@ -41,20 +43,31 @@ async def test_a_malformed_argument_is_refused_with_the_field_that_is_wrong(work
         ("hel.ask", {"prompt": "a", "textDocument": "file:///a"}, "textDocument"),
         ("hel.ask", {"prompt": "a", "textDocument": {}}, "textDocument.uri"),
         ("hel.ask", {"prompt": "a", "range": {}}, "range"),
+        ("hel.ask", {"prompt": "a", "textDocument": {"uri": "file:///a"}, "range": {}}, "range.start"),
         ("hel.wait", {"session": "none"}, "session"),
-        ("hel.wait", {}, "session"),
         ("hel.cancel", {"session": 3}, "session"),
         ("hel.setAccess", {}, "access"),
         ("hel.answer", {"id": "1"}, "action"),
-        ("hel.newSession", {"name": "x"}, "name"),
-        ("hel.undo", {"turn": "last"}, "session"),
+        ("hel.answer", {"action": "Reject"}, "id"),
+        ("hel.reloadMcp", {"server": 5}, "server"),
         ("hel.openLog", {"session": "none"}, "session"),
+        *(
+            (command, {"turn": turn}, "turn")
+            for command in ("hel.wait", "hel.undo")
+            for turn in ("last", -1, True, 1.5)
+        ),
+        *((command, {"name": "x"}, "name") for command in ("hel.newSession", "hel.sessions", "hel.pending")),
+        *((command, {"session": 3}, "session") for command in WITH_SESSION),
     ]
     async with Editor.started(workspace=workspace) as editor:
         for command, argument, field in cases:
-            with pytest.raises(JsonRpcInvalidParams, match=field):
+            with pytest.raises(JsonRpcInvalidParams, match=f"^{re.escape(field)}: "):
                 await editor.command(command, argument)
+        for command in ("hel.wait", "hel.undo", "hel.compact", "hel.openLog"):
+            with pytest.raises(JsonRpcInvalidParams, match=r"^There is no session yet"):
+                await editor.command(command, {"session": None})
         assert await editor.command("hel.pending") == []
+    assert {command for command, _, _ in cases} == set(COMMANDS)
 
 
 async def test_tools_are_listed_with_their_access_before_and_after_a_turn(workspace):

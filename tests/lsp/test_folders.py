@@ -6,6 +6,7 @@ import json
 from pathlib import Path
 
 import pytest
+from lsprotocol import types
 
 from tests.lsp.agent import agent, call, calls, say, tool_results
 from tests.lsp.personalities import NEVER
@@ -44,6 +45,63 @@ async def test_a_session_works_in_the_folder_of_the_first_document_that_it_is_as
     system, user = (message["content"] for message in model.requests[0]["messages"])
     assert f"Workspace: {lib} (paths are relative to it), and by absolute paths {api}" in system
     assert "Current file: x.txt" in user
+
+
+@pytest.mark.parametrize("first", ["hel.tools", "hel.newSession", "hel.reloadMcp"])
+async def test_what_was_looked_at_before_the_first_question_settles_no_folder(folders, first):
+    api, lib = folders
+    for folder in folders:
+        (folder / ".hel").mkdir()
+        (folder / ".hel" / "mcp.json").write_text(json.dumps({"servers": {folder.name: {"command": "none"}}}))
+    async with agent(api, [EDIT, say("done")], folders=[api, lib], options=AUTO) as (editor, _):
+        await editor.command(first)
+        assert [server["name"] for server in (await editor.command("hel.tools"))["servers"]] == ["api"]
+        result = await editor.command("hel.ask", about(lib / "x.txt"))
+        assert [server["name"] for server in (await editor.command("hel.tools"))["servers"]] == ["lib"]
+    assert [edit["uri"] for edit in result["edits"]] == [(lib / "x.txt").as_uri()]
+
+
+async def test_the_folder_of_a_client_that_knows_no_workspace_folders_is_its_root_uri(folders):
+    api, lib = folders
+    looks = calls(("read_file", {"path": "x.txt"}), ("read_file", {"path": str(lib / "x.txt")}))
+    async with agent(lib, [looks, say("done")], folders=[api], root_uri_alone=True) as (editor, model):
+        await editor.command("hel.ask", {"prompt": "go", "wait": True})
+    inside, outside = tool_results(model.requests[1])
+    assert inside.endswith("api 1\n")
+    assert "leads out of the workspace" in outside
+    assert model.requests[0]["messages"][0]["content"].endswith(f"\nWorkspace: {api}")
+
+
+async def test_folders_that_are_added_are_open_from_then_on_and_removed_ones_closed(folders):
+    api, lib = folders
+    looks = calls(("read_file", {"path": str(api / "x.txt")}), ("read_file", {"path": str(lib / "x.txt")}))
+    replies = [looks, say("1"), looks, say("2"), EDIT, say("3"), looks, say("4"), looks, say("5")]
+    async with agent(api, replies, folders=[api], options=AUTO) as (editor, model):
+
+        def change(added: list[str], removed: list[str]) -> None:
+            event = types.WorkspaceFoldersChangeEvent(
+                [types.WorkspaceFolder(uri, "added") for uri in added],
+                [types.WorkspaceFolder(uri, "removed") for uri in removed],
+            )
+            editor.workspace_did_change_workspace_folders(types.DidChangeWorkspaceFoldersParams(event))
+
+        async def readable() -> list[bool]:
+            await editor.command("hel.ask", {"prompt": "go", "wait": True})
+            return ["leads out" not in text for text in tool_results(model.requests[-1])[-2:]]
+
+        assert await readable() == [True, False]
+        change([lib.as_uri(), lib.as_uri().replace("lib", "%6Cib") + "/", "untitled:folder"], [])
+        assert await readable() == [True, True]
+        await editor.command("hel.newSession")
+        result = await editor.command("hel.ask", about(lib / "x.txt"))
+        assert [edit["uri"] for edit in result["edits"]] == [(lib / "x.txt").as_uri()]
+        assert "absolute paths" in model.requests[-1]["messages"][0]["content"]
+        assert model.requests[-1]["messages"][0]["content"].count(str(lib)) == 1
+        change([], [api.as_uri().replace("api", "%61pi"), "untitled:folder"])
+        assert await readable() == [False, True]
+        change([], [lib.as_uri()])
+        change([api.as_uri()], [])
+        assert await readable() == [True, False]
 
 
 async def test_every_path_that_the_model_is_shown_leads_back_to_that_file(folders):

@@ -7,9 +7,10 @@ import io
 import json
 import os
 import signal
+import socket
 import subprocess
 import sys
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
@@ -22,6 +23,7 @@ STAND_IN = str(Path(__file__).with_name("stand_in.py"))
 ENVIRONMENT = os.environ | {"PYTHONPATH": str(Path(__file__).parents[2])}
 PATIENCE = 2
 """How much longer everything may take than it should, for machines with other things to do."""
+both_servers = pytest.mark.parametrize("server", [(STAND_IN,), ("-m", "hel_lsp")], ids=["stand-in", "hel-lsp"])
 posix_only = pytest.mark.skipif(os.name == "nt", reason="signals of POSIX")
 
 
@@ -71,10 +73,10 @@ class Process:
 
 
 @asynccontextmanager
-async def started(*arguments: str) -> AsyncIterator[Process]:
+async def started(*arguments: str, server: Sequence[str] = (STAND_IN,)) -> AsyncIterator[Process]:
     child = await asyncio.create_subprocess_exec(
         sys.executable,
-        STAND_IN,
+        *server,
         *arguments,
         stdin=asyncio.subprocess.PIPE,
         stdout=asyncio.subprocess.PIPE,
@@ -296,6 +298,37 @@ async def test_a_message_of_20_mb_arrives() -> None:
         assert document["text"] == text
 
 
+@both_servers
+@pytest.mark.parametrize("length", ["-1", "-21", "99999999999", "9" * 5000, "many", ""])
+async def test_a_length_that_cannot_be_is_answered_and_logged_and_the_connection_goes_on(
+    server: Sequence[str], length: str
+) -> None:
+    async with started(server=server) as process:
+        process.stdin.write(f'Content-Length: {length}\r\n\r\n{{"jsonrpc": "2.0"}}'.encode())
+        error = await process.receive()
+        assert (error["id"], error["error"]["code"]) == (None, -32700)
+        assert "Content-Length" in error["error"]["message"]
+        await process.initialize()
+        process.stdin.write(f"content-length:{length}\r\n\r\n".encode())
+        assert (await process.receive())["error"]["code"] == -32700
+        assert await process.request("shutdown") is None
+        process.send("exit")
+        code, rest, log = await process.end()
+        assert (code, rest) == (0, b"")
+        assert log.count("Content-Length: ") == 2
+        assert "Traceback" not in log
+
+
+async def test_input_that_ends_after_a_length_that_cannot_be_ends_the_process() -> None:
+    async with started() as process:
+        await process.initialize()
+        process.stdin.write(b'Content-Length: 99999999999\r\n\r\n{"jsonrpc"')
+        process.stdin.close()
+        code, rest, _ = await process.end()
+        [error] = [json.loads(body) for body in read_messages(io.BytesIO(rest))]
+        assert (code, error["id"], error["error"]["code"]) == (1, None, -32700)
+
+
 # -------------------------------------------------------------------- TCP
 
 
@@ -305,14 +338,26 @@ async def listening(process: Process) -> str:
     return line
 
 
+def has_ipv6() -> bool:
+    try:
+        socket.create_server(("::1", 0), family=socket.AF_INET6).close()
+    except OSError:
+        return False
+    return True
+
+
 async def dial(process: Process) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
     line = await listening(process)
     host, _, port = line.split()[-1].rpartition(":")
-    return await asyncio.open_connection(host, int(port))
+    return await asyncio.open_connection(host.strip("[]"), int(port))
 
 
-async def test_tcp_serves_one_client_and_ends_with_it() -> None:
-    async with started("--tcp", "0") as process:
+@both_servers
+@pytest.mark.parametrize("host", [(), ("--host", "127.0.0.1"), ("--host", "localhost"), ("--host", "::1")])
+async def test_tcp_serves_one_client_and_ends_with_it(server: Sequence[str], host: Sequence[str]) -> None:
+    if "::1" in host and not has_ipv6():
+        pytest.skip("this machine has no ::1")
+    async with started("--tcp", "0", *host, server=server) as process:
         reader, writer = await dial(process)
         for number, method in ((1, "initialize"), (2, "shutdown")):
             writer.write(framed({"jsonrpc": "2.0", "id": number, "method": method, "params": {}}))
@@ -323,16 +368,18 @@ async def test_tcp_serves_one_client_and_ends_with_it() -> None:
 
 
 @posix_only
-async def test_tcp_without_a_client_ends_by_a_signal() -> None:
-    async with started("--tcp", "0") as process:
+@both_servers
+async def test_tcp_without_a_client_ends_by_a_signal(server: Sequence[str]) -> None:
+    async with started("--tcp", "0", server=server) as process:
         await listening(process)
         process.child.terminate()
         assert (await process.end())[0] == 128 + signal.SIGTERM
 
 
-@pytest.mark.parametrize("host", ["0.0.0.0", "192.0.2.1", "example.org", "::"])
-async def test_tcp_refuses_a_host_that_is_not_loopback(host: str) -> None:
-    async with started("--tcp", "0", "--host", host) as process:
-        code, _, log = await process.end()
-        assert code == 2
+@both_servers
+@pytest.mark.parametrize("host", ["0.0.0.0", "192.0.2.1", "example.org", "::", ""])
+async def test_tcp_refuses_a_host_that_is_not_loopback(server: Sequence[str], host: str) -> None:
+    async with started("--tcp", "0", "--host", host, server=server) as process:
+        code, rest, log = await process.end()
+        assert (code, rest) == (2, b"")
         assert f"--host {host}: only a loopback address is served" in log

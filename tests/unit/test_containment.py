@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from hel_lsp.containment import resolve, windows_oddity
+from hel_lsp.containment import open_to_tools, resolve, windows_oddity
 from hel_lsp.errors import PathRefused
 
 links = pytest.mark.skipif(os.name == "nt", reason="links need a privilege on Windows")
@@ -171,6 +171,41 @@ def test_a_hard_link_to_one_of_its_files_is_that_file(root: Path, writing: bool)
 @BOTH
 def test_opening_it_as_the_workspace_does_not_open_it_to_tools(root: Path, writing: bool) -> None:
     assert "in .hel" in refused("mcp.json", root / ".hel", writing=writing)
+
+
+# ------------------------------------------------------------------ many files at once
+
+
+def readable(path: Path, roots: list[Path], closed: list[Path]) -> bool:
+    try:
+        return resolve(str(path), roots, writing=False, closed=closed) == path
+    except PathRefused:
+        return False
+
+
+@links
+def test_of_many_files_those_are_open_that_are_open_one_by_one(root: Path) -> None:
+    second, state = root.parent / "outside", root / "state"
+    (second / "conf").mkdir()
+    (second / ".hel").symlink_to("conf")
+    names = [".HEL/a", ".hel./b", "sub/.hel/c", "sub/.\u2064hel/d", "sub/.hello/e", "state/logs/f", ".hel/skills/new"]
+    for file in (*(root / name for name in names), second / "conf" / "g"):
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_text("x\n")
+    for number, known in enumerate(
+        (root / ".hel/mcp.json", root / ".hel/skills/new", second / "conf/g", root / "src/f.py")
+    ):
+        os.link(known, root / "sub" / f"link {number}")
+    os.link(root / ".hel" / "mcp.json", second / "link")
+
+    roots, closed = [root, second], [state]
+    files = [Path(folder, name) for top in roots for folder, _, found in os.walk(top) for name in found]
+    files += [root / ".hel" / "not there yet", root / "not there yet", root / "sub" / "new" / ".hel"]
+    open_ones = set(open_to_tools(files, roots, closed=closed))
+    assert open_ones == {file for file in files if readable(file, roots, closed)}
+    assert {file.relative_to(root.parent).as_posix() for file in open_ones} == {
+        *("ws/src/f.py", "ws/sub/link 3", "ws/sub/.hello/e", "ws/not there yet", "ws/.git/config", "outside/f"),
+    }
 
 
 # ------------------------------------------------------------------ git's own folder
