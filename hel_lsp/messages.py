@@ -43,12 +43,16 @@ class ToolCall:
 
 @dataclass(frozen=True, slots=True)
 class ToolResult:
-    """What a call came to, as the model reads it; `loaded` are tools whose definitions come with the next request."""
+    """What a call came to, as the model reads it; `loaded` are tools whose definitions come with the next request.
+
+    `is_part` where the tool itself keeps to the limit of a result, and says how to get the rest.
+    """
 
     text: str
     status: CallStatus = "completed"
     edit: EditOutcome | None = None
     loaded: tuple[str, ...] = ()
+    is_part: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,7 +131,7 @@ class FileEdit:
 
 @dataclass(frozen=True, slots=True)
 class EditReport:
-    """What became of an edit. `applied` is None when the editor's answer and its text disagree."""
+    """What became of an edit. `applied` is None where the editor's answer and its text do not tell."""
 
     uri: str
     applied: bool | None
@@ -138,11 +142,15 @@ class EditReport:
 
 @dataclass(frozen=True, slots=True)
 class EditOutcome:
-    """`report.applied` says what is known; `edit` is what was sent, `text` the document's real text now."""
+    """`report.applied` says what is known; `edit` is what was sent, `text` the document's real text now.
+
+    `may_come` where the editor has not refused an edit that cannot be seen: it may make it later.
+    """
 
     report: EditReport
     edit: FileEdit
     text: str | None = None
+    may_come: bool = False
 
 
 @dataclass(frozen=True, slots=True)

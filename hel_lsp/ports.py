@@ -5,7 +5,7 @@ The loop knows these and nothing of LSP, MCP or HTTP.
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping, Sequence
+from collections.abc import AsyncGenerator, Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal, Protocol
@@ -109,7 +109,7 @@ class Prepared:
     """A checked call that has changed nothing yet. `scope` names what `Allow for session` would cover.
 
     `path` (relative to the workspace folder where it is not absolute) or `command` is what it is about, where it is
-    about one: what rules look at.
+    about one: what rules look at. `arguments` are for the hooks, where what is sent is not what the model wrote.
     """
 
     access: Access
@@ -119,6 +119,7 @@ class Prepared:
     always_ask: bool = False
     path: Path | None = None
     command: str | None = None
+    arguments: Mapping[str, Any] | None = None
 
 
 class Tool(Protocol):
@@ -138,10 +139,13 @@ class Tool(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class DeferredTool:
-    """A tool that the model may load, with its definition as the model would be sent it."""
+    """A tool that the model may load, with its definition as the model would be sent it.
+
+    `server` is the name of its MCP server, None where the editor itself offers it.
+    """
 
     name: str
-    server: str
+    server: str | None
     definition: ToolDefinition
     access: Access = "execute"
     always_ask: bool = False
@@ -181,7 +185,11 @@ class DeferredTools(Protocol):
         ...
 
     def search(self, query: str, limit: int) -> Sequence[str]:
-        """Names of the tools that fit the words of `query`, best first."""
+        """Names of the tools that fit the words of `query`, best first; none while so many are being indexed."""
+        ...
+
+    async def indexed(self) -> None:
+        """Wait until `search` finds every tool."""
         ...
 
     async def refresh(self) -> None:
@@ -200,8 +208,15 @@ class DeferredTools(Protocol):
         """Call the tool; whatever goes wrong is a result with status `failed`."""
         ...
 
+    async def look(self, knows: Callable[[TrustRequest], bool]) -> None:
+        """Have `servers` tell what the files declare before anything is started; asks nothing and starts nothing.
+
+        `knows` says what has been trusted already.
+        """
+        ...
+
     def servers(self) -> Sequence[ServerStatus]:
-        """Every declared server, whatever its state."""
+        """Every declared server, whatever its state; before a start, those that were looked at."""
         ...
 
     async def reload(self, name: str | None = None) -> None:
@@ -259,6 +274,10 @@ class Workspace(Protocol):
         """The URI as the editor knows the document."""
         ...
 
+    def open_to_tools(self, files: Iterable[Path]) -> Iterable[Path]:
+        """Those of many files that `resolve` would let be read; `files` are what a walk through a root has found."""
+        ...
+
     def allow_reading(self, path: Path) -> None:
         """Let `resolve` admit this one file outside the workspace, for reading."""
         ...
@@ -268,6 +287,10 @@ class Workspace(Protocol):
         ...
 
     def exists(self, path: Path) -> bool: ...
+
+    def newest(self, path: Path) -> str | None:
+        """The text that `read` gives, at once; None where there is none that can be read."""
+        ...
 
     async def edit(self, path: Path, make: MakeEdit) -> EditOutcome:
         """Put an edit into the editor and see what came of it; edits of one file wait for each other.
@@ -390,7 +413,7 @@ class Providers(Protocol):
         self,
         root: Path,
         roots: Callable[[], Sequence[Path]],
-        settings: Settings,
+        settings: Callable[[], Settings],
         trust: Trust,
         log: RunLog,
         person: Person,

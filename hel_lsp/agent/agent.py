@@ -14,9 +14,10 @@ from pathlib import Path
 from hel_lsp import containment, textfile
 from hel_lsp.agent.compaction import Compaction, compact, limit
 from hel_lsp.agent.loop import Turn
+from hel_lsp.agent.made import MadeEdits
 from hel_lsp.agent.person import SessionPerson
 from hel_lsp.agent.prompt import Focus, system_text, user_text
-from hel_lsp.agent.runlog import JsonLinesLog
+from hel_lsp.agent.runlog import FollowingLog, JsonLinesLog
 from hel_lsp.agent.session import Session
 from hel_lsp.agent.skills import LOADER, LoadSkill, Skill, read_skills, skills_text
 from hel_lsp.agent.store import SessionStore, StoredSession
@@ -29,7 +30,7 @@ from hel_lsp.permissions.trust import TrustStore, ask_for_trust
 from hel_lsp.ports import Approver, DeferredTools, EventSink, Model, Providers, Workspace
 from hel_lsp.settings import ModelSettings, Settings, key_variables
 from hel_lsp.tools.builtin import builtin_tools
-from hel_lsp.tools.deferred import Deferred, catalogue_text
+from hel_lsp.tools.deferred import Deferred
 from hel_lsp.tools.spill import Spill
 from hel_lsp.tools.toolset import Toolset
 
@@ -79,11 +80,12 @@ class Agent:
         self._providers = providers
         self._extend = extend
         self._folder = folder
-        self._trust = TrustStore(folder)
+        self.trust = TrustStore(folder)
         self._store = SessionStore(folder / "sessions")
         self._projects: dict[Path, ProjectPolicy] = {}
         self._servers: dict[Path, DeferredTools] = {}
         self._model: tuple[ModelSettings, Model] | None = None
+        self._made = MadeEdits()
 
     # -------------------------------------------------------------- sessions
 
@@ -98,7 +100,8 @@ class Agent:
         grants = Grants(self._folder, root)
         roots = [root] if root is not None else []
         workspace = self._workspace.at(roots)
-        session = self.sessions[name] = Session(name, roots, workspace, log, spill, grants, self._sink.warn)
+        session = Session(name, roots, workspace, log, spill, grants, self._sink.warn, made=self._made)
+        self.sessions[name] = session
         return session
 
     def stored(self) -> list[StoredSession]:
@@ -255,6 +258,9 @@ class Agent:
             self._equip(session, servers)
             session.started = True
             session.counted = None
+        elif session.toolset.deferred is None:
+            # The system text of a running session stays: what has come since is told with the next message.
+            session.toolset.deferred = self._deferred(servers)
 
     async def _policy(self, session: Session, root: Path | None) -> Policy:
         """What the folder that a turn is about says of calls, as its files are now. Raises ConfigError."""
@@ -262,25 +268,30 @@ class Agent:
             return Policy()
         if root not in self._projects:
             self._projects[root] = ProjectPolicy(root, self._sink.warn)
-        trust = partial(ask_for_trust, self._trust, self._approver, session.id, session.log)
+        trust = partial(ask_for_trust, self.trust, self._approver, session.id, session.log)
         return await self._projects[root].read(trust, key_variables(self.settings.model))
 
     def _equip(self, session: Session, servers: DeferredTools | None) -> None:
         settings = self.settings
         builtin = builtin_tools(session.workspace, session.root, settings)
-        offered = servers if servers is not None and _has_anything(servers) else None
-        deferred = Deferred(offered, auto_load=settings.mcp.auto_load) if offered is not None else None
-        catalogue = catalogue_text(offered, settings.mcp.catalogue_budget) if offered is not None else ""
+        deferred = self._deferred(servers)
+        catalogue = deferred.catalogue() if deferred is not None else ""
         session.skills = self._skills(session.root)
         loader = [LoadSkill(session.skills, session.note_skill)] if session.skills else []
         session.toolset = Toolset(builtin, deferred, loader)
-        instructions, skills = _instructions(session.root), skills_text(session.skills)
+        instructions, skills = _instructions(session.root, self._folder), skills_text(session.skills)
         session.system = SystemMessage(system_text(session.workspace.roots, instructions, catalogue, skills))
+
+    def _deferred(self, servers: DeferredTools | None) -> Deferred | None:
+        if servers is None or not _has_anything(servers):
+            return None
+        settings = self.settings.mcp
+        return Deferred(servers, auto_load=settings.auto_load, budget=settings.catalogue_budget)
 
     def _further_instructions(self, root: Path) -> str:
         """What a session is told with the first prompt about another folder than its own; empty without AGENTS.md."""
         try:
-            instructions = _instructions(root).strip()
+            instructions = _instructions(root, self._folder).strip()
         except ConfigError as error:
             self._sink.warn(error.message)
             return ""
@@ -309,21 +320,26 @@ class Agent:
 
     def servers(self, session: Session | None, root: Path | None) -> DeferredTools | None:
         """The MCP servers of the session's folder, else of `root`, started or not. Raises ConfigError."""
-        return self._servers_of(session.root if session is not None else root, session)
+        return self._servers_of((session.root if session is not None else None) or root, session)
 
     def _servers_of(self, root: Path | None, session: Session | None) -> DeferredTools | None:
         if root is None:
             return None
         if root not in self._servers:
-            asking = session or self.new_session(root)
-            trust = partial(ask_for_trust, self._trust, self._approver, asking.id, asking.log)
-            person = SessionPerson(asking.id, self._approver, self._sink)
+            asking = session or self.new_session()
+            trust = partial(ask_for_trust, self.trust, self._approver, asking.id, asking.log)
+            person = SessionPerson(lambda: self._of_servers(root, asking).id, self._approver, self._sink)
+            log = FollowingLog(lambda: self._of_servers(root, asking).log)
             workspace = self._workspace.at([root])
             servers = self._providers.deferred_tools(
-                root, lambda: workspace.roots, self.settings, trust, asking.log, person
+                root, lambda: workspace.roots, lambda: self.settings, trust, log, person
             )
             self._servers[root] = self._extend(servers, workspace)
         return self._servers[root]
+
+    def _of_servers(self, root: Path, first: Session) -> Session:
+        """The session that what a folder's servers do belongs to: the current one of that folder, else the `first`."""
+        return self.current if self.current is not None and self.current.root == root else first
 
     async def aclose(self) -> None:
         """Cancel every turn, end every MCP server, close the connections to the model; all at the same time.
@@ -344,7 +360,7 @@ def _has_anything(servers: DeferredTools) -> bool:
     return bool(servers.tools()) or any(server.status not in hopeless for server in servers.servers())
 
 
-def _instructions(root: Path | None) -> str:
+def _instructions(root: Path | None, closed: Path) -> str:
     """The text of the folder's AGENTS.md; empty where there is none. Raises ConfigError."""
     if root is None:
         return ""
@@ -353,7 +369,7 @@ def _instructions(root: Path | None) -> str:
         return ""
     try:
         # As for any other file that the model gets to see: a link may not lead out of the workspace.
-        text = textfile.read(containment.resolve(file.name, [root], writing=False)).text
+        text = textfile.read(containment.resolve(file.name, [root], writing=False, closed=[closed])).text
     except ToolError as error:
         raise ConfigError(f"{file} cannot be used: {error.message} Mend it or remove it.") from error
     if len(text) > INSTRUCTIONS_LIMIT:

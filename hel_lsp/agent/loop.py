@@ -9,20 +9,24 @@ from __future__ import annotations
 import asyncio
 import hashlib
 import logging
+import re
 import time
 from collections.abc import Awaitable, Callable, Collection, Iterable, Sequence
 from contextlib import aclosing
 from dataclasses import dataclass, field, replace
+from itertools import takewhile
 
 from hel_lsp.agent.compaction import compact, fill, tokens
+from hel_lsp.agent.made import Made
 from hel_lsp.agent.session import Session
-from hel_lsp.errors import HelError, InvalidArguments, NotLoaded, PromptTooLong, UnknownTool
+from hel_lsp.errors import HelError, InvalidArguments, ModelRefused, NotLoaded, PromptTooLong, UnknownTool
 from hel_lsp.messages import (
     Approval,
     AssistantMessage,
     CallReport,
     EditOutcome,
     EditReport,
+    FileEdit,
     StopReason,
     ToolCall,
     ToolDefinition,
@@ -42,6 +46,7 @@ from hel_lsp.ports import (
     ModelReply,
     ModelRequest,
     NoticeEvent,
+    Prepared,
     ReasoningDelta,
     ReasoningEvent,
     Retrying,
@@ -60,7 +65,11 @@ CANCELLED = ToolResult("Cancelled by the user.", "cancelled")
 CUT_OFF = "\n[The reply was cut off at the output limit. No tool call in it was run.]"
 
 BROKEN_IN_A_ROW = 3
-"""Calls of one kind that may fail the same way, one after another, before the turn ends."""
+"""Replies in which calls of one kind may fail the same way, one after another, before the turn ends."""
+
+_OF_TOOLS = re.compile(r"tool|function|schema", re.IGNORECASE)
+_NUMBER = re.compile(r"\btools\W{1,2}(\d+)")
+"""How providers say that it is a definition that they do not take, and which: `tools.7.custom.input_schema`."""
 
 
 class RepeatedFailure(HelError):
@@ -86,9 +95,9 @@ class Turn:
     steps: int = 0
     usage: Usage = field(default_factory=Usage)
     reports: list[CallReport] = field(default_factory=list[CallReport])
-    edits: list[EditReport] = field(default_factory=list[EditReport])
+    made: list[Made] = field(default_factory=list[Made])
     _compaction_failed: bool = False
-    _failures: list[tuple[str, str]] = field(default_factory=list[tuple[str, str]])
+    _failures: dict[tuple[str, str], int] = field(default_factory=dict[tuple[str, str], int])
 
     async def run(self, begin: Callable[[], Awaitable[Model]], prompt: UserMessage) -> TurnResult:
         """The turn from `prompt` to its end, whatever happens; a cancel of the task ends it with `cancelled`.
@@ -100,17 +109,17 @@ class Turn:
             deferred = self.session.toolset.deferred
             news = deferred.news() if deferred is not None else ""
             self.session.add(replace(prompt, text=f"{prompt.text}\n\n{news}") if news else prompt)
-            result = self._result(await self._steps(model))
+            end = _End(await self._steps(model))
         except asyncio.CancelledError:
-            result = self._result("cancelled")
+            end = _End("cancelled")
         except HelError as error:
-            result = self._result("error", error.code, error.message)
+            end = _End("error", error.code, error.message)
         except Exception:
             # The edge of the turn: a fault of ours ends this turn and not the process, and leaves its trace.
             logger.exception("Turn %d of session %s failed", self.number, self.session.id)
-            result = self._result(
-                "error", "internal_error", "A fault in hel-lsp ended the turn; its log has the details."
-            )
+            end = _End("error", "internal_error", "A fault in hel-lsp ended the turn; its log has the details.")
+        self._look_again()
+        result = self._result(end)
         self._close_history(result.stop_reason)
         self.session.log.write("end", turn=self.number, stop=result.stop_reason, error=result.error_message or None)
         self.session.end_turn(self.number, result.stop_reason)
@@ -129,8 +138,7 @@ class Turn:
         """One request and its calls; None when there is more to do."""
         self.steps += 1
         self._emit(StepEvent(self.steps))
-        tools = self.session.toolset.definitions()
-        reply = await self._reply(model, tools)
+        reply, tools = await self._answered(model)
         self.text = reply.text
         if reply.finish == "length":
             self.session.add(AssistantMessage(reply.text + CUT_OFF))
@@ -148,6 +156,31 @@ class Turn:
             return "end_turn"
         await self._calls(calls, [tool.name for tool in tools])
         return None
+
+    async def _answered(self, model: Model) -> tuple[ModelReply, Sequence[ToolDefinition]]:
+        """One reply, and the tools that its request offered.
+
+        Definitions that are new to the model's provider are left out where it refuses them.
+        """
+        deferred = self.session.toolset.deferred
+        tools = self.session.toolset.definitions()
+        if deferred is None:
+            return await self._reply(model, tools), tools
+        left_out: dict[str, str] = {}
+        while True:
+            try:
+                reply = await self._reply(model, tools)
+            except ModelRefused as error:
+                blamed = _blamed(error, tools, deferred.untried(model))
+                if self.text or not blamed:
+                    raise
+                left_out |= dict.fromkeys(blamed, error.message)
+                tools = [tool for tool in tools if tool.name not in blamed]
+            else:
+                deferred.sent(model, tools, left_out)
+                for notice in deferred.notices():
+                    self._emit(NoticeEvent(notice))
+                return reply, tools
 
     async def _reply(self, model: Model, tools: Sequence[ToolDefinition]) -> ModelReply:
         """One reply. The conversation is compacted before it where it is due, or where the provider refused it."""
@@ -221,10 +254,11 @@ class Turn:
     async def _calls(self, calls: Sequence[ToolCall], offered: Collection[str]) -> None:
         """Run the calls of one reply and put a result for each into the history, also when cancelled."""
         results: dict[int, tuple[ToolResult, Approval | None]] = {}
+        kinds = [""] * len(calls)
         recorded = 0
         try:
             for group in self._groups(calls):
-                running = (self._call(index, calls[index], offered, results) for index in group)
+                running = (self._call(index, calls[index], offered, results, kinds) for index in group)
                 for outcome in await asyncio.gather(*running, return_exceptions=True):
                     if outcome is not None:
                         raise outcome
@@ -233,7 +267,7 @@ class Turn:
                 recorded = group[-1] + 1
         finally:
             self._record(calls, results, range(recorded, len(calls)))
-        self._stop_repeating()
+        self._stop_repeating([(call.name, kind) for call, kind in zip(calls, kinds, strict=True)])
 
     def _record(
         self, calls: Sequence[ToolCall], results: dict[int, tuple[ToolResult, Approval | None]], indices: Iterable[int]
@@ -265,8 +299,10 @@ class Turn:
         call: ToolCall,
         offered: Collection[str],
         results: dict[int, tuple[ToolResult, Approval | None]],
+        kinds: list[str],
     ) -> None:
         decision: Approval | None = None
+        prepared: Prepared | None = None
         running = False
         kind, fault = "", ""
         self._emit(ToolCallEvent(call, "pending"))
@@ -289,10 +325,10 @@ class Turn:
             kind = fault if isinstance(error, InvalidArguments | UnknownTool) else call.arguments
             loaded = error.loaded if isinstance(error, NotLoaded) else ()
             result = ToolResult(error.message, "failed", loaded=loaded)
-        self._note_failure(call.name, kind)
-        if running:
+        kinds[index] = kind
+        if prepared is not None and running and not _is_cancelled():
             try:
-                result = await self.gate.review(call, result)
+                result = await self.gate.review(call, prepared, result)
             except asyncio.CancelledError:
                 # What the call did is done, whoever was still looking at its result.
                 results[index] = self._finish(call, result, decision), decision
@@ -306,11 +342,7 @@ class Turn:
         """
         self._emit(ToolCallEvent(call, result.status, decision))
         if result.edit is not None:
-            self.edits.append(result.edit.report)
-            if result.edit.report.applied is not False:
-                self.session.note_edit(self.number, result.edit.edit)
-            self._emit(EditEvent(result.edit.report))
-            self._log_edit(result.edit)
+            self._note_edit(result.edit)
         self.session.log.write(
             "call",
             turn=self.number,
@@ -320,11 +352,30 @@ class Turn:
             decision=decision,
             fault=fault or None,
         )
-        return replace(result, text=self.session.spill.shorten(result.text))
+        return replace(result, text=self.session.spill.shorten(result.text, is_part=result.is_part))
 
-    def _log_edit(self, outcome: EditOutcome) -> None:
-        """What became of an edit, with the hashes of the text before and after instead of the text."""
+    def _note_edit(self, outcome: EditOutcome) -> None:
         report, edit = outcome.report, outcome.edit
+        self._tell_late(self.session.look_again(edit.path, edit.before, over=True))
+        made = Made(self.session.id, self.number, edit.path, report, edit)
+        self.made.append(made)
+        if report.applied is not False or outcome.may_come:
+            self.session.made.add(made)
+        self._tell_edit(report, edit)
+
+    def _look_again(self) -> None:
+        """Edits that were not known to have arrived may have done so by now."""
+        for path in dict.fromkeys(made.path for made in self.made if not made.report.applied):
+            self._tell_late(self.session.look_again(path, self.session.workspace.newest(path)))
+
+    def _tell_late(self, late: Iterable[Made]) -> None:
+        for made in late:
+            if made in self.made and made.edit is not None:
+                self._tell_edit(made.report, made.edit)
+
+    def _tell_edit(self, report: EditReport, edit: FileEdit) -> None:
+        """What became of an edit; in the run log with the hashes of the text before and after instead of the text."""
+        self._emit(EditEvent(report))
         self.session.log.write(
             "edit",
             turn=self.number,
@@ -335,19 +386,18 @@ class Turn:
             reason=report.reason or None,
         )
 
-    def _note_failure(self, tool: str, kind: str) -> None:
-        """Keep the run of equal failures: same tool, and same fault or very same arguments."""
-        if not kind or (self._failures and self._failures[-1] != (tool, kind)):
-            self._failures.clear()
-        if kind:
-            self._failures.append((tool, kind))
+    def _stop_repeating(self, calls: Sequence[tuple[str, str]]) -> None:
+        """Take note of a reply's calls, each with the kind of its failure, empty where it did not fail.
 
-    def _stop_repeating(self) -> None:
-        if len(self._failures) >= BROKEN_IN_A_ROW:
-            tool = self._failures[-1][0]
-            raise RepeatedFailure(
-                f"The model called {tool} {len(self._failures)} times in a row in the same broken way."
-            )
+        Of one kind are failures of the same tool with the same fault, or with the very same arguments. They count once
+        a reply: the model learns of them when it has them all.
+        """
+        broken = list(takewhile(lambda call: call[1], reversed(calls)))
+        before = self._failures if len(broken) == len(calls) else {}
+        self._failures = {call: before.get(call, 0) + 1 for call in broken}
+        for (tool, _), times in self._failures.items():
+            if times >= BROKEN_IN_A_ROW:
+                raise RepeatedFailure(f"The model called {tool} {times} times in a row in the same broken way.")
 
     def _close_history(self, stop: StopReason) -> None:
         """End the turn with the assistant's word: some providers refuse a user's message after anything else."""
@@ -359,20 +409,45 @@ class Turn:
     def _emit(self, event: Event) -> None:
         self.sink.emit(self.session.id, self.number, event)
 
-    def _result(self, stop: StopReason, code: str | None = None, message: str = "") -> TurnResult:
+    def _result(self, end: _End) -> TurnResult:
+        edits = tuple(made.report for made in self.made)
         return TurnResult(
             session=self.session.id,
             turn=self.number,
-            stop_reason=stop,
+            stop_reason=end.stop,
             text=self.text,
             steps=self.steps,
             tool_calls=tuple(self.reports),
-            edits=tuple(self.edits),
-            unsaved=self.session.still_unsaved(self.edits),
+            edits=edits,
+            unsaved=self.session.still_unsaved(edits),
             usage=self.usage,
-            error_code=code,
-            error_message=message,
+            error_code=end.code,
+            error_message=end.message,
         )
+
+
+@dataclass(frozen=True, slots=True)
+class _End:
+    stop: StopReason
+    code: str | None = None
+    message: str = ""
+
+
+def _blamed(error: ModelRefused, tools: Sequence[ToolDefinition], untried: Collection[str]) -> list[str]:
+    """Those of the untried tools that a request may have been refused for: which are named, else all of them."""
+    numbers = {int(number) for number in _NUMBER.findall(error.message)}
+    words = set(re.findall(r"[\w-]+", error.message))
+    new = [(number, tool.name) for number, tool in enumerate(tools) if tool.name in untried]
+    named = [name for number, name in new if number in numbers or name in words]
+    if isinstance(error, PromptTooLong) or _OF_TOOLS.search(error.message):
+        return named or [name for _, name in new]
+    return named
+
+
+def _is_cancelled() -> bool:
+    """Whether the current task was cancelled while something that had to be seen to its end went on."""
+    task = asyncio.current_task()
+    return task is not None and task.cancelling() > 0
 
 
 def _hash(text: str) -> str:

@@ -8,23 +8,21 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from hel_lsp.agent.made import Made, MadeEdits
 from hel_lsp.agent.runlog import JsonLinesLog
 from hel_lsp.agent.skills import Skill
 from hel_lsp.agent.store import SessionFile, to_json
 from hel_lsp.errors import ConfigError
-from hel_lsp.messages import EditReport, FileEdit, Message, StopReason, SystemMessage, TurnResult
+from hel_lsp.messages import EditReport, Message, StopReason, SystemMessage, TurnResult
 from hel_lsp.permissions.gate import Grants
 from hel_lsp.ports import Workspace
 from hel_lsp.tools.spill import Spill
 from hel_lsp.tools.toolset import Toolset
 
-KEPT_EDITS = 200
-"""Edits that can be undone; each holds the text of its file."""
-
 
 @dataclass
 class Session:
-    """Lives as long as its connection. `system` and `toolset` are fixed when the first turn starts.
+    """Lives as long as its connection. `system` and `toolset` are fixed when the first turn starts, but for MCP tools.
 
     `roots` are the folders that it was asked about; it belongs to the first of them. `earlier` is the number of turns
     before the session was resumed. `counted` are the tokens of the newest request and its reply as the provider counted
@@ -46,7 +44,7 @@ class Session:
     skills: list[Skill] = field(default_factory=list[Skill])
     loaded_skills: list[str] = field(default_factory=list[str])
     earlier: int = 0
-    edits: list[tuple[int, FileEdit]] = field(default_factory=list[tuple[int, FileEdit]])
+    made: MadeEdits = field(default_factory=MadeEdits)
     file: SessionFile | None = None
     counted: tuple[int, int] | None = None
     compacting: asyncio.Task[Any] | None = None
@@ -88,11 +86,25 @@ class Session:
         except ConfigError as error:
             self._give_up(self.file, error)
 
-    def note_edit(self, turn: int, edit: FileEdit) -> None:
-        """An edit for `hel.undo`, at the cost of the oldest turns' where there are too many."""
-        self.edits.append((turn, edit))
-        while len(self.edits) > KEPT_EDITS and (oldest := self.edits[0][0]) != turn:
-            self.edits = [kept for kept in self.edits if kept[0] != oldest]
+    @property
+    def edits(self) -> Sequence[Made]:
+        """What its turns have edited, or may have, and has not been undone."""
+        return self.made.of(self.id)
+
+    def look_again(self, path: Path, text: str | None, *, over: bool = False) -> list[Made]:
+        """The edits of a file that were not known to have arrived and stand in `text`, its newest.
+
+        With `over` those that do not will not come any more: another edit has been made on this text.
+        """
+        late: list[Made] = []
+        for made in self.edits:
+            if made.path == path and not made.report.applied:
+                stands = made.stands(text)
+                if made.report.applied:
+                    late.append(made)
+                elif over and not stands:
+                    self.made.remove(made)
+        return late
 
     def note_skill(self, name: str) -> None:
         """The model loaded this skill: a compaction puts it back, the latest first."""

@@ -8,10 +8,10 @@ from __future__ import annotations
 
 import asyncio
 import itertools
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Coroutine, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import cast
+from typing import Any, TypeVar, cast
 
 from lsprotocol import types
 
@@ -21,6 +21,8 @@ from hel_lsp.lsp.uris import path_to_uri
 from hel_lsp.permissions.question import LIMIT
 from hel_lsp.ports import Question
 from hel_lsp.state import private_folder
+
+T = TypeVar("T")
 
 SHOW_TIME = 5.0
 """Seconds that the editor has to show a document or a page, before it is only named."""
@@ -87,19 +89,19 @@ class EditorApprover:
     async def _put(self, pending: Pending) -> None:
         """Ask in the editor until there is an answer, from there or from `answer`."""
         question = pending.question
-        message = await self._shown(pending)
+        message = await _unless_answered(pending, self._shown(pending))
+        if message is None:
+            return
         edit = question.edit
         shows_diff = self.facts.diff and edit is not None
         if shows_diff and edit is not None:
             diff = {"uri": self.uri(edit.path), "before": edit.before or "", "after": edit.after}
             self.editor.notify("hel/showDiff", {**diff, "title": question.message.split(" ⏎ ", 1)[0]})
-        popup = asyncio.create_task(self._popup(self._unique(message), question.actions))
         try:
-            await asyncio.wait({popup, pending.answer}, return_when=asyncio.FIRST_COMPLETED)
+            title = await _unless_answered(pending, self._popup(self._unique(message), question.actions))
             if not pending.answer.done():
-                pending.answer.set_result(popup.result())
+                pending.answer.set_result(title)
         finally:
-            popup.cancel()
             if shows_diff and edit is not None:
                 self.editor.notify("hel/closeDiff", {"uri": self.uri(edit.path)})
 
@@ -144,3 +146,13 @@ class EditorApprover:
         count = self._asked.get(message, 0) + 1
         self._asked[message] = count
         return message if count == 1 else f"({count}) {message}"
+
+
+async def _unless_answered(pending: Pending, work: Coroutine[Any, Any, T]) -> T | None:
+    """The result of `work`; it is given up, and the result None, as soon as the question has its answer."""
+    task = asyncio.create_task(work)
+    try:
+        await asyncio.wait({task, pending.answer}, return_when=asyncio.FIRST_COMPLETED)
+        return None if pending.answer.done() else task.result()
+    finally:
+        task.cancel()

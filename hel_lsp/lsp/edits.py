@@ -7,7 +7,8 @@ document has become what was expected: an editor's "applied" proves nothing, and
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
@@ -79,6 +80,9 @@ class EditorWorkspace:
             return document.uri
         return path_to_uri(path) if path.is_absolute() else str(path)
 
+    def open_to_tools(self, files: Iterable[Path]) -> Iterable[Path]:
+        return containment.open_to_tools(files, self.roots, closed=self.closed)
+
     def allow_reading(self, path: Path) -> None:
         self._readable.add(path)
 
@@ -92,6 +96,10 @@ class EditorWorkspace:
 
     def exists(self, path: Path) -> bool:
         return self._document(path) is not None or path.exists()
+
+    def newest(self, path: Path) -> str | None:
+        document = self._document(path)
+        return document.text if document is not None else textfile.text_of(path) if path.is_absolute() else None
 
     def open_documents(self) -> Sequence[DocumentText]:
         unsaved = {document.uri for document in self.documents.unsaved()}
@@ -114,9 +122,10 @@ class EditorWorkspace:
 
     async def edit(self, path: Path, make: MakeEdit) -> EditOutcome:
         lock = self._locks.setdefault(path, asyncio.Lock())
+        task = asyncio.current_task()
         async with lock:
             attempt = await self._attempt(path, make)
-            if attempt.again:
+            if attempt.again and not (task and task.cancelling()):
                 attempt = await self._attempt(path, make)
             return attempt.outcome
 
@@ -153,16 +162,18 @@ class EditorWorkspace:
         watch = asyncio.create_task(
             self.documents.wait_changed(where, partial(_is_expected, edit, exact), REPLY_TIME + SETTLE_TIME)
         )
+        asking = asyncio.create_task(self._reply(params))
         try:
-            reply = await self._reply(params)
+            await asyncio.wait({asking})
             await asyncio.wait({watch}, timeout=SETTLE_TIME)
         except asyncio.CancelledError:
             # It has been sent: what became of it is still worth knowing. The turn notices the cancel afterwards.
-            reply = _Reply("cancelled", "cancelled before the editor had answered.")
-            await asyncio.wait({watch}, timeout=LAST_LOOK)
+            await _look_once_more(watch)
         finally:
             arrived = watch.done() and not watch.cancelled() and watch.result()
             watch.cancel()
+            asking.cancel()
+        reply = asking.result() if asking.done() else _Reply("cancelled", "cancelled before the editor had answered.")
         return _Attempt(_outcome(edit, uri, True)) if arrived else self._judge(edit, uri, make, reply)
 
     async def _reply(self, params: types.ApplyWorkspaceEditParams) -> _Reply:
@@ -182,14 +193,15 @@ class EditorWorkspace:
         """What became of an edit whose document is not what was expected, and whether a second attempt makes sense."""
         document = self._document(edit.path)
         text = document.text if document is not None else None
+        outcome = partial(_outcome, edit, uri, text=text, may_come=reply.kind != "refused")
+        # An editor may say that it was applied and drop it, or tell of the change later.
+        otherwise = None if reply.kind in ("applied", "cancelled") else False
         if text is None and reply.kind == "applied":
-            reason = "the editor says that it was applied, but has not shown the document."
-            return _Attempt(_outcome(edit, uri, None, reason))
+            return _Attempt(outcome(None, "the editor says that it was applied, but has not shown the document."))
         if text is None or _comparable(text) == _comparable(edit.before or ""):
-            applied = None if reply.kind == "cancelled" else False
-            return _Attempt(_outcome(edit, uri, applied, reply.reason, text), again=reply.kind == "refused")
+            return _Attempt(outcome(otherwise, reply.reason), again=reply.kind == "refused")
         if _comparable(text) == _comparable(edit.after):
-            return _Attempt(_outcome(edit, uri, None, "it arrived with other line ends than it was sent with.", text))
+            return _Attempt(outcome(None, "it arrived with other line ends than it was sent with."))
         is_there, is_wanted = _succeeds(partial(engine.revert, edit), text), _succeeds(make, text)
         if is_there and not is_wanted:
             # The user was typing elsewhere.
@@ -200,9 +212,9 @@ class EditorWorkspace:
         )
         if is_wanted and not is_there and not strayed:
             again = reply.kind not in ("silent", "cancelled")
-            return _Attempt(_outcome(edit, uri, False, "the document changed since it was read.", text), again=again)
-        reason = "the document changed since it was read, and not into what was expected."
-        return _Attempt(_outcome(edit, uri, None, reason, text))
+            applied = None if reply.kind == "cancelled" else False
+            return _Attempt(outcome(applied, "the document changed since it was read."), again=again)
+        return _Attempt(outcome(None, "the document changed since it was read, and not into what was expected."))
 
     def _params(self, edit: FileEdit, uri: str, document: Document | None) -> types.ApplyWorkspaceEditParams:
         change = text_edit(edit, self.facts, self.documents.encoding, opened=document is not None)
@@ -235,9 +247,26 @@ class _Reply:
 _NO_REASON = "the editor refused it and gave no reason; most likely its document is newer than the one that was read."
 
 
-def _outcome(edit: FileEdit, uri: str, applied: bool | None, reason: str = "", text: str | None = None) -> EditOutcome:
+def _outcome(
+    edit: FileEdit,
+    uri: str,
+    applied: bool | None,
+    reason: str = "",
+    *,
+    text: str | None = None,
+    may_come: bool = False,
+) -> EditOutcome:
     added, removed = engine.added_and_removed(edit)
-    return EditOutcome(EditReport(uri, applied, added, removed, reason), edit, text)
+    return EditOutcome(EditReport(uri, applied, added, removed, reason), edit, text, may_come)
+
+
+async def _look_once_more(watch: asyncio.Task[bool]) -> None:
+    """Wait a little for an edit that has been sent, however many cancels come meanwhile."""
+    loop = asyncio.get_running_loop()
+    end = loop.time() + LAST_LOOK
+    while not watch.done() and loop.time() < end:
+        with suppress(asyncio.CancelledError):
+            await asyncio.wait({watch}, timeout=end - loop.time())
 
 
 def _is_expected(edit: FileEdit, exact: bool, text: str) -> bool:

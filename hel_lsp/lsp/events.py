@@ -192,7 +192,7 @@ def _event(event: Event) -> Mapping[str, Any]:
             arguments = _arguments(call.arguments)
             return {"kind": "toolCall", "id": call.id, "name": call.name, "arguments": arguments, "status": status}
         case EditEvent(report):
-            return {"kind": "edit", **_edit(report)}
+            return {"kind": "edit", **_edit(report), "applied": report.applied}
         case UsageEvent(usage):
             return {"kind": "usage", **_usage(usage)}
         case StepEvent(step):

@@ -28,6 +28,7 @@ from __future__ import annotations
 import dataclasses
 import re
 from collections.abc import Iterator
+from itertools import islice
 from pathlib import Path
 
 from hel_lsp.errors import InvalidArguments, MatchError
@@ -38,10 +39,11 @@ from hel_lsp.tools.hints import why_ambiguous, why_not_found
 from hel_lsp.tools.lines import line_number
 from hel_lsp.tools.relocate import common_prefix, common_suffix, place_since
 
-__all__ = ["added_and_removed", "replace_once", "revert", "rewrite", "unified_diff"]
+__all__ = ["added_and_removed", "arrived", "place_near", "replace_once", "revert", "rewrite", "unified_diff"]
 
-_MOST_PLACES = 100
 _MOST_LINES = 10
+_MOST_COMPARED = 1_000_000
+"""Characters: a place may cost as many as the search has, where that overlaps itself."""
 
 
 def replace_once(path: Path, text: str, search: str, replace: str, *, newline: str | None = None) -> FileEdit:
@@ -64,8 +66,9 @@ def replace_once(path: Path, text: str, search: str, replace: str, *, newline: s
     if not places:
         raise MatchError(why_not_found(with_lf(text), search, replace))
     if len(places) > 1:
-        lines = [line_number(text, start) for start, _ in places[:_MOST_LINES]]
-        raise MatchError(why_ambiguous(lines, len(places), more=len(places) == _MOST_PLACES))
+        most = max(_MOST_COMPARED // len(search), _MOST_LINES)
+        count = sum(1 for _ in islice(_starts(with_lf(text), search), most))
+        raise MatchError(why_ambiguous([line_number(text, start) for start, _ in places], count, more=count == most))
     ((start, end),) = places
     if _is_applied(text, start, end, search, replace):
         raise MatchError(
@@ -122,6 +125,47 @@ def revert(edit: FileEdit, current: str, *, newline: str | None = None) -> FileE
     raise refusal
 
 
+def arrived(edit: FileEdit, current: str | None) -> bool | None:
+    """Whether an edit that was sent stands in the text that the file has later, None where it has none.
+
+    The answer is None where the text shows neither the edit nor what it would replace, or both.
+    """
+    if current is None:
+        return False
+    is_there = _can_be_reverted(edit, current)
+    if edit.before is None:
+        return is_there or None
+    for text, answer in ((edit.after, True), (edit.before, False)):
+        if with_lf(current) == with_lf(text):
+            return answer
+    replaced = edit.before[edit.start : edit.end]
+    inverse = FileEdit(edit.path, edit.after, edit.start, edit.start + len(edit.text), replaced)
+    is_missing = _can_be_reverted(inverse, current)
+    if edit.text and replaced:
+        return is_there if is_there != is_missing else None
+    # A gap can seem to be where it is not, beside blank lines above all: text that is seen counts for more.
+    is_seen, is_gap = (is_there, is_missing) if edit.text else (is_missing, is_there)
+    text, elsewhere = (edit.text, edit.before) if edit.text else (replaced, edit.after)
+    if is_seen and (not is_gap or text not in elsewhere):
+        return bool(edit.text)
+    return not edit.text if is_gap and not is_seen and with_lf(text) not in with_lf(current) else None
+
+
+def place_near(edit: FileEdit, current: str) -> int:
+    """Where an edit would be in a text that has changed since: exact where the change lies wholly on one side of it."""
+    before = edit.before or ""
+    unchanged = common_prefix(before, current)
+    return edit.start if edit.start <= unchanged else max(unchanged, edit.start + len(current) - len(before))
+
+
+def _can_be_reverted(edit: FileEdit, current: str) -> bool:
+    try:
+        revert(edit, current)
+    except MatchError:
+        return False
+    return True
+
+
 def _check_characters(argument: str, value: str) -> None:
     if "\0" in value:
         raise InvalidArguments(f"`{argument}` has a NUL character (U+0000), which no text file holds.")
@@ -132,18 +176,18 @@ def _check_characters(argument: str, value: str) -> None:
 
 
 def _places(text: str, search: str) -> list[tuple[int, int]]:
-    """Start and end in `text` of the places where the search (with `\\n` endings) stands."""
+    """Start and end in `text` of the first places where the search (with `\\n` endings) stands."""
     if "\r" in text and ("\r" in search or "\n" in search):
         if "\r" in search or text.count("\n") != text.count("\r\n"):
             return _places_in_mixed_text(text, search)
         search = search.replace("\n", "\r\n")
-    return [(start, start + len(search)) for start in _starts(text, search)]
+    return [(start, start + len(search)) for start in islice(_starts(text, search), _MOST_LINES)]
 
 
 def _places_in_mixed_text(text: str, search: str) -> list[tuple[int, int]]:
     places: list[tuple[int, int]] = []
     previous = start = 0
-    for plain_start in _starts(with_lf(text), search):
+    for plain_start in islice(_starts(with_lf(text), search), _MOST_LINES):
         # A stretch of n characters in the one text covers at most 2n of the other: each may be a line end.
         start += original_offset(text[start : start + 2 * (plain_start - previous) + 2], plain_start - previous)
         places.append((start, start + original_offset(text[start : start + 2 * len(search)], len(search))))
@@ -151,13 +195,11 @@ def _places_in_mixed_text(text: str, search: str) -> list[tuple[int, int]]:
     return places
 
 
-def _starts(text: str, search: str) -> list[int]:
-    starts: list[int] = []
+def _starts(text: str, search: str) -> Iterator[int]:
     start = text.find(search)
-    while start >= 0 and len(starts) < _MOST_PLACES:
-        starts.append(start)
+    while start >= 0:
+        yield start
         start = text.find(search, start + 1)
-    return starts
 
 
 def _is_applied(text: str, start: int, end: int, search: str, replace: str) -> bool:

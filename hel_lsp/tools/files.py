@@ -6,20 +6,23 @@ import hashlib
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
 from functools import partial
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
 from pydantic import Field
 
+from hel_lsp import textfile
 from hel_lsp.errors import FileRefused, MatchError, StaleDocument
 from hel_lsp.messages import Access, EditOutcome, FileEdit, ToolDefinition, ToolResult
 from hel_lsp.ports import MakeEdit, Prepared, Preview, Tool, Workspace
 from hel_lsp.tools import edit as engine
 from hel_lsp.tools.arguments import Arguments, check, define
-from hel_lsp.tools.lines import split_lines
+from hel_lsp.tools.lines import line_number, split_lines
+from hel_lsp.tools.spill import LIMIT
 
 READ_LINES = 2_000
-READ_BYTES = 50_000
+READ_BYTES = LIMIT
 """What one `read_file` shows at most."""
 
 SHOWN_AFTER_FAILURE = 4_000
@@ -82,25 +85,70 @@ class ReadFile:
         document = await self.workspace.read(path)
         self.seen.note(path, document.text)
         lines = split_lines(document.text)
-        if wanted.offset > max(len(lines), 1):
+        further = _further_parts(lines) if wanted.offset > max(len(lines), 1) else []
+        if wanted.offset > max(len(lines) + len(further), 1):
             raise FileRefused(f"{wanted.path} has {len(lines)} lines; there is no line {wanted.offset}.")
-        shown, note = _excerpt(lines[wanted.offset - 1 :][: min(wanted.limit, READ_LINES)])
-        last = wanted.offset + len(shown) - 1
-        head = f"lines {wanted.offset}-{last} of {len(lines)}{note}" if lines else "the file is empty"
-        return ToolResult(f"{head}\n{''.join(shown)}")
+        if further:
+            return ToolResult(_in_part(further[wanted.offset - len(lines) - 1], lines), is_part=True)
+        return ToolResult(_excerpt(lines, wanted.offset, min(wanted.limit, READ_LINES)), is_part=True)
 
 
-def _excerpt(lines: list[str]) -> tuple[list[str], str]:
-    """As many whole lines as READ_BYTES admits, and a remark where even the first is longer."""
-    room = READ_BYTES
-    for count, line in enumerate(lines):
-        room -= len(line.encode("utf-8", "surrogatepass"))
-        if room < 0 and count > 0:
-            return lines[:count], ""
+def _excerpt(lines: list[str], offset: int, limit: int) -> str:
+    """As many whole lines as READ_BYTES admits; where even the first is longer, its beginning."""
+    if not lines:
+        return "the file is empty\n"
+    room, last = READ_BYTES, offset - 1
+    for line in lines[last : last + limit]:
+        room -= len(_encoded(line))
         if room < 0:
-            cut = line.encode("utf-8", "surrogatepass")[:READ_BYTES].decode("utf-8", "ignore")
-            return [cut], f" (line cut after {READ_BYTES} of {len(line)} characters)"
-    return lines, ""
+            break
+        last += 1
+    if last < offset:
+        return _in_part(_parts(offset, lines[last])[0], lines)
+    return f"lines {offset}-{last} of {len(lines)}\n{''.join(lines[offset - 1 : last])}"
+
+
+@dataclass(frozen=True, slots=True)
+class _Part:
+    """What one read shows of a line that is longer, and where in the line it stands."""
+
+    line: int
+    start: int
+    of: int
+    content: bytes
+
+
+def _parts(number: int, line: str) -> list[_Part]:
+    content = _encoded(line)
+    cuts = [0]
+    while cuts[-1] < len(content):
+        cut = cuts[-1] + READ_BYTES
+        while cut < len(content) and content[cut] & 0xC0 == 0x80:  # in the middle of a character
+            cut -= 1
+        cuts.append(min(cut, len(content)))
+    return [_Part(number, start, len(content), content[start:end]) for start, end in pairwise(cuts)]
+
+
+def _further_parts(lines: list[str]) -> list[_Part]:
+    """What the reads of lines that are too long leave out. It is read with offsets after the last line's.
+
+    So everything can be read, and a line has the number here that it has everywhere else.
+    """
+    long = (number for number, line in enumerate(lines, 1) if len(line) > READ_BYTES // 4)
+    return [part for number in long for part in _parts(number, lines[number - 1])[1:]]
+
+
+def _in_part(part: _Part, lines: list[str]) -> str:
+    end = part.start + len(part.content)
+    places = enumerate(_further_parts(lines), len(lines) + 1)
+    more = [f"; go on at offset {offset}" for offset, other in places if (other.line, other.start) == (part.line, end)]
+    head = f"lines {part.line}-{part.line} of {len(lines)}"
+    shown = part.content.decode("utf-8", "surrogatepass")
+    return f"{head} (bytes {part.start + 1}-{end} of the line's {part.of}{''.join(more)})\n{shown}"
+
+
+def _encoded(text: str) -> bytes:
+    return text.encode("utf-8", "surrogatepass")
 
 
 _READ = define(
@@ -135,15 +183,15 @@ class SearchReplace:
         path = self.workspace.resolve(wanted.path, writing=True)
         make = partial(_replacement, path, wanted)
         preview = make((await self.workspace.read(path)).text if self.workspace.exists(path) else None)
-        return _prepared(self, "search_replace", path, preview, partial(self._run, path, wanted, make))
+        return _prepared(self, "search_replace", path, preview, partial(self._run, path, wanted, make, preview))
 
-    async def _run(self, path: Path, wanted: _Replace, make: MakeEdit) -> ToolResult:
+    async def _run(self, path: Path, wanted: _Replace, make: MakeEdit, preview: FileEdit) -> ToolResult:
         try:
             outcome = await self.workspace.edit(path, make)
         except MatchError as error:
             # It matched when the question was asked: what has changed is the file.
             text = (await self.workspace.read(path)).text
-            shown = _shown(text)
+            shown = _shown(text, preview)
             raise StaleDocument(f"{wanted.path} changed since it was read: {error.message}\n{shown}") from error
         return _result(self, path, outcome)
 
@@ -152,7 +200,7 @@ def _replacement(path: Path, wanted: _Replace, text: str | None) -> FileEdit:
     if text is None:
         if wanted.search:
             raise FileRefused(f"{wanted.path} does not exist. An empty search would create it.")
-        return engine.rewrite(path, None, wanted.replace)
+        return _rewritten(path, None, wanted.replace)
     return engine.replace_once(path, text, wanted.search, wanted.replace)
 
 
@@ -195,7 +243,7 @@ class WriteFile:
         def make(text: str | None) -> FileEdit:
             if text != shown:
                 raise StaleDocument(f"{wanted.path} changed since it was shown, so it was not replaced. Read it again.")
-            return engine.rewrite(path, text, wanted.content)
+            return _rewritten(path, text, wanted.content)
 
         return _prepared(self, "write_file", path, make(shown), partial(self._run, path, make))
 
@@ -207,6 +255,12 @@ _WRITE = define("write_file", "Create a file, or replace all of one. For changes
 
 
 # ------------------------------------------------------------------ what both edits share
+
+
+def _rewritten(path: Path, text: str | None, content: str) -> FileEdit:
+    if text is None:
+        textfile.refuse_notebook(path)
+    return engine.rewrite(path, text, content)
 
 
 def _prepared(
@@ -230,13 +284,22 @@ def _result(tool: SearchReplace | WriteFile, path: Path, outcome: EditOutcome) -
         if outcome.text is None and (before is None or not tool.seen.is_outdated(path, before)):
             tool.seen.note(path, outcome.edit.after)
         return ToolResult(f"Applied to {shown} (+{report.added} −{report.removed}).", edit=outcome)
-    real = "" if outcome.text is None else "\n" + _shown(outcome.text)
+    real = "" if outcome.text is None else "\n" + _shown(outcome.text, outcome.edit)
     if report.applied is None:
         return ToolResult(f"Unknown whether the edit of {shown} arrived: {report.reason}{real}", "failed", outcome)
     return ToolResult(f"Not applied to {shown}: {report.reason}{real}", "failed", outcome)
 
 
-def _shown(text: str) -> str:
-    cut = text[:SHOWN_AFTER_FAILURE]
-    note = "" if len(cut) == len(text) else f" (the first {SHOWN_AFTER_FAILURE} characters)"
-    return f"The text is now{note}:\n{cut}"
+def _shown(text: str, edit: FileEdit) -> str:
+    """The real text, or as much of it around the place of `edit` as there is room for, in whole lines if they fit."""
+    if len(text) <= SHOWN_AFTER_FAILURE:
+        return f"The text is now:\n{text}"
+    place = engine.place_near(edit, text)
+    start = max(0, min(place - SHOWN_AFTER_FAILURE // 2, len(text) - SHOWN_AFTER_FAILURE))
+    end = start + SHOWN_AFTER_FAILURE
+    if start > 0:
+        start = text.find("\n", start, place) + 1 or start
+    if end < len(text):
+        end = text.rfind("\n", place, end) + 1 or end
+    first, last, count = (line_number(text, offset) for offset in (start, end - 1, len(text) - 1))
+    return f"The text is now (lines {first}-{last} of {count}):\n{text[start:end]}"

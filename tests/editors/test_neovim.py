@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import shutil
 from pathlib import Path
 
@@ -221,6 +222,28 @@ def test_the_transcript_streams_folds_and_leads_to_the_edited_place(nvim: str, t
         editor.wait_for_screen("replace: port=8437")
         editor.keys("ix")
         editor.wait_for_screen("'modifiable' is off")
+
+
+@EDITORS
+def test_of_an_edit_it_says_that_it_was_made_or_not_or_perhaps(nvim: str, tmp_path: Path) -> None:
+    lay_out(tmp_path)
+    with at_work(nvim, tmp_path, "config.ini", replies=[text("Done.")], access="auto") as (editor, _):
+        editor.ask("go on")
+        editor.wait_for_end()
+        for applied in ("true", "false", "null"):
+            event = {"kind": "edit", "uri": "file:///a.txt", "added": 2, "removed": 1, "reason": "so"}
+            written = json.dumps(event).replace("{", f'{{"applied": {applied}, ', 1)
+            # Neovim 0.11 gives null as nil, 0.12 as vim.NIL.
+            for options in ("{}", "{ luanil = { object = true } }"):
+                show = f"require('hel.transcript').on_event('s/1', vim.json.decode(..., {options}))"
+                editor.lua(show, written)
+        shown = [line for line in editor.transcript().splitlines() if "edited" in line]
+        assert shown[::2] == shown[1::2]
+        assert shown[::2] == [
+            "- edited /a.txt (+2 −1)",
+            "- not edited: /a.txt, so",
+            "- edited, perhaps: /a.txt, so",
+        ]
 
 
 @EDITORS

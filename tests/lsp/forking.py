@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import array
 import asyncio
+import atexit
 import contextlib
 import json
 import os
@@ -107,6 +108,7 @@ def _begin() -> socket.socket:
         environment = os.environ | {"PYTHONPATH": str(PROJECT)}
         command = (sys.executable, str(Path(__file__)), str(theirs.fileno()))
         subprocess.run(command, check=True, env=environment, pass_fds=[theirs.fileno()])
+    atexit.register(ours.close)
     return ours
 
 

@@ -39,15 +39,20 @@ class Meeting:
 
     async def __aenter__(self) -> Self:
         self._guests: asyncio.Queue[Guest] = asyncio.Queue()
-        self._server = await asyncio.start_server(
-            lambda reader, writer: self._guests.put_nowait(Guest(reader, writer)), "127.0.0.1", 0
-        )
+        self._writers: list[asyncio.StreamWriter] = []
+        self._server = await asyncio.start_server(self._come, "127.0.0.1", 0)
         return self
+
+    def _come(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        self._writers.append(writer)
+        self._guests.put_nowait(Guest(reader, writer))
 
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self._server.close()
+        for writer in self._writers:
+            writer.close()
 
     @property
     def port(self) -> int:

@@ -134,6 +134,29 @@ async def test_a_question_whose_popup_was_lost_is_answered_by_a_command_and_a_la
         assert await work.editor.command("hel.pending", {}) == []
 
 
+@pytest.mark.parametrize("action", ["Allow once", "Reject"])
+@pytest.mark.parametrize("diff", [False, True], ids=["alone", "with a diff"])
+async def test_a_question_that_is_answered_while_its_document_is_being_shown_is_not_put_any_more(
+    diff: bool, action: str, tmp_path: Path
+) -> None:
+    async with at_work(tmp_path, access="confirm", experimental={"hel": {"diff": diff}}) as work:
+        buffer = work.open("a.txt", b"x\n" * 200)
+        work.editor.handlers["window/showDocument"] = lambda number, params: None  # the editor is still at it
+        work.script(write("a.txt", "y\n" * 200), write("b.txt", "z\n"))
+        work.editor.answers = ["Reject"]
+        asked = work.ask(wait=True)
+        await work.editor.wait_for(lambda: work.editor.sent("window/showDocument"))
+        [pending] = await work.editor.command("hel.pending", {})
+        assert await work.editor.command("hel.answer", {"id": pending["id"], "action": action}) == {"accepted": True}
+        turn = await work.end_of(asked)
+        assert turn.statuses == ["completed" if action == "Allow once" else "rejected", "rejected"]
+        assert buffer.text == ("y\n" if action == "Allow once" else "x\n") * 200
+        [question] = work.editor.questions
+        assert "b.txt" in question.message
+        shown = [diff["uri"] for diff in work.editor.sent("hel/showDiff")]
+        assert shown == ([(work.folder / "b.txt").as_uri()] if diff else []), "nor is its diff shown"
+
+
 async def test_questions_of_two_sessions_are_asked_one_after_the_other(tmp_path: Path) -> None:
     async with at_work(tmp_path, access="confirm") as work:
         buffer = work.open("a.txt", b"one two\n")

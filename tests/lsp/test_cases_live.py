@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import dataclasses
+import re
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +16,8 @@ from tests.lsp.personalities import (
     EGLOT,
     HELIX,
     KATE,
+    LIAR,
+    LINE_ENDS,
     NEOVIM,
     NEVER,
     VSCODE,
@@ -136,6 +139,47 @@ async def test_an_approval_lapses_with_the_quoted_text_and_the_model_gets_the_ne
         assert "changed since it was read" in turn.told[0]
         assert buffer.text in turn.told[0]
         assert sent(work) == []
+
+
+@pytest.mark.parametrize("line", [1, 1_000, 2_000], ids=["at the start", "in the middle", "at the end"])
+@pytest.mark.parametrize("typed", ["", "typed\n" * 600], ids=["nothing", "much"])
+async def test_of_a_long_text_the_model_gets_the_part_around_its_edit(line: int, typed: str, tmp_path: Path) -> None:
+    async with at_work(tmp_path, access="confirm") as work:
+        lines = [f"line {number}\n" for number in range(1, 2_001)]
+        buffer = work.open("a.txt", "".join(lines).encode())
+        work.editor.answers = [NEVER]
+        work.script(replace("a.txt", lines[line - 1], "new\n"))
+        asked = work.ask(wait=True)
+        question = await work.editor.question()
+        work.editor.type(buffer, typed, at=0)
+        work.editor.replace(buffer, lines[line - 1], "mine\n")
+        question.answer("Allow once")
+        turn = await work.end_of(asked)
+        first, last, count, shown = part_of(turn.told[0])
+        assert f"\n{shown}" in f"\n{buffer.text}"
+        assert "mine\n" in shown
+        assert 3_000 < len(shown) <= 4_000 or line in (1, 2_000)
+        assert shown == "".join(buffer.text.splitlines(keepends=True)[first - 1 : last])
+        assert count == buffer.text.count("\n")
+
+
+async def test_of_an_edit_that_did_not_arrive_the_model_gets_the_part_around_it(tmp_path: Path) -> None:
+    async with at_work(tmp_path, LIAR) as work:
+        lines = [f"line {number}\n" for number in range(1, 2_001)]
+        work.open("a.txt", "".join(lines).encode())
+        work.file("b.txt", b"x" * 50_000 + b"old" + b"y" * 50_000)
+        work.editor.open(work.folder / "b.txt")
+        turn = await work.turn([replace("a.txt", "line 1500\n", "new\n"), replace("b.txt", "old", "new")])
+        assert "\nline 1500\n" in turn.told[0]
+        assert "xoldy" in turn.told[1], "as one line has no lines around it"
+        assert max(map(len, turn.told)) < 4_300
+
+
+def part_of(told: str) -> tuple[int, int, int, str]:
+    """The part of a text that a result shows: its first and last line, of how many, and the part."""
+    found = re.search(r"The text is now \(lines (\d+)-(\d+) of (\d+)\):\n", told)
+    assert found is not None
+    return int(found[1]), int(found[2]), int(found[3]), told[found.end() :]
 
 
 async def test_a_whole_file_is_replaced_only_as_it_was_shown(tmp_path: Path) -> None:
@@ -325,7 +369,49 @@ def unknown_method() -> Any:
 # -------------------------------------------------------------------- line ends that editors see differently
 
 
-@pytest.mark.parametrize("personality", [NEOVIM, HELIX, EGLOT, ZED], ids=["Neovim", "helix", "Eglot", "Zed"])
+@pytest.mark.parametrize("personality", EDITORS, ids=lambda personality: personality.name)
+async def test_a_file_that_is_not_open_keeps_the_line_ends_of_its_other_lines_or_is_refused(
+    personality: Personality, tmp_path: Path
+) -> None:
+    async with at_work(tmp_path, personality) as work:
+        for number, content in enumerate(LINE_ENDS):
+            path = work.file(f"{number}.txt", content)
+            turn = await work.turn(replace(path.name, "c", "C"))
+            edited = [content.replace(b"c", b"C")]
+            if personality is NEOVIM:
+                edited += [edited[0] + b"\n"]  # the final newline is its own
+            held = personality.load(content)
+            exact = dataclasses.replace(held, text=held.text.replace("c", "C"))
+            lines = held.text.replace("\r\n", "\n").split("\n")
+            if personality is KATE:
+                assert turn.statuses == ["completed"]
+                assert path.read_bytes() in edited
+            elif personality.save(exact) in edited and lines == content.decode().replace("\r\n", "\n").split("\n"):
+                assert turn.statuses == ["completed"], (content, turn.told)
+                assert work.saved(path) in edited
+            else:
+                assert turn.statuses == ["failed"], (content, work.saved(path))
+                assert "line ends of other lines" in turn.told[0] or "U+000D" in turn.told[0]
+                assert sent(work) == [], content
+                assert path.read_bytes() == content
+            work.editor.received.clear()
+
+
+@pytest.mark.parametrize("personality", EDITORS, ids=lambda personality: personality.name)
+async def test_a_file_that_is_open_is_edited_whatever_the_editor_made_of_its_line_ends(
+    personality: Personality, tmp_path: Path
+) -> None:
+    async with at_work(tmp_path, personality) as work:
+        for number, content in enumerate(LINE_ENDS):
+            buffer = work.open(f"{number}.txt", content)
+            held = dataclasses.replace(buffer.held, text=buffer.text.replace("c", "C"))
+            turn = await work.turn(replace(f"{number}.txt", "c", "C"))
+            assert turn.statuses == ["completed"], (content, turn.told)
+            assert buffer.text == held.text
+            assert work.saved(buffer) == personality.save(held)
+
+
+@pytest.mark.parametrize("personality", [NEOVIM, HELIX, EGLOT], ids=["Neovim", "helix", "Eglot"])
 async def test_a_lone_carriage_return_is_no_line_to_these_editors_and_stays(
     personality: Personality, tmp_path: Path
 ) -> None:
@@ -340,7 +426,9 @@ async def test_a_lone_carriage_return_is_no_line_to_these_editors_and_stays(
             assert work.saved(path) == b"p\rq\r\nR\n"
 
 
-@pytest.mark.parametrize("personality", [VSCODE, dataclasses.replace(HELIX, name="who knows")], ids=["Code", "unknown"])
+@pytest.mark.parametrize(
+    "personality", [VSCODE, ZED, dataclasses.replace(HELIX, name="who knows")], ids=["Code", "Zed", "unknown"]
+)
 async def test_a_lone_carriage_return_is_refused_where_lines_may_be_counted_otherwise(
     personality: Personality, tmp_path: Path
 ) -> None:
@@ -375,9 +463,24 @@ async def test_a_file_with_both_line_ends_keeps_each_or_is_refused(
             assert work.saved(path) == b"A\r\nB\nc1\r\nc2\r\nd\n"
 
 
+async def test_eglot_that_gives_no_name_keeps_both_line_ends(tmp_path: Path) -> None:
+    async with at_work(tmp_path, dataclasses.replace(EGLOT, tells_name=False)) as work:
+        path = work.file("a.txt", b"a\r\nb\nc\r\n")
+        assert (await work.turn(replace("a.txt", "b", "B"))).statuses == ["completed"]
+        assert work.saved(path) == b"a\r\nB\nc\r\n"
+
+
 async def test_how_an_unknown_editor_would_hold_a_file_that_is_not_open_is_not_guessed(tmp_path: Path) -> None:
     unknown = dataclasses.replace(EGLOT, name="who knows")
     async with at_work(tmp_path, unknown) as work:
+        mixed = work.file("mixed.txt", b"a\r\nb\n")
+        turn = await work.turn(replace("mixed.txt", "b", "B"))
+        assert turn.statuses == ["failed"]
+        assert "line ends of other lines" in turn.told[0]
+        assert mixed.read_bytes() == b"a\r\nb\n"
+        buffer = work.editor.open(mixed)
+        assert (await work.turn(replace("mixed.txt", "b", "B"))).statuses == ["completed"]
+        assert work.saved(buffer) == b"a\r\nB\n"
         path = work.file("a.txt", b"a\r\nb\r\n")
         turn = await work.turn([replace("a.txt", "a\nb", "a\nnew\nb"), replace("a.txt", "b", "B")])
         assert turn.statuses == ["failed", "completed"]

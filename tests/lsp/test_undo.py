@@ -2,12 +2,20 @@
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 
 import pytest
 
 from tests.lsp.personalities import EDITORS, LIAR, NEOVIM, VSCODE, Personality
 from tests.lsp.turns import at_work, replace, write
+
+FORGETFUL = [
+    sys.executable,
+    "-c",
+    "import sys, hel_lsp.cli, hel_lsp.agent.made as made; made.KEPT_BYTES = 10_000; sys.exit(hel_lsp.cli.main())",
+]
+"""The server with room for two texts of 4,000 characters, where it has room for 64 MB."""
 
 everyone = pytest.mark.parametrize("personality", EDITORS, ids=lambda personality: personality.name)
 
@@ -38,6 +46,71 @@ async def test_a_text_that_was_edited_over_is_kept_with_the_reason(tmp_path: Pat
         assert "changed since" in kept["reason"]
         assert undone["reverted"] == [other.uri]
         assert (buffer.text, other.text) == ("agent once wrote this\n", "one\n")
+
+
+@pytest.mark.parametrize(
+    ("search", "new"), [("def g(): 2\n\n", ""), ("def g(): 2", "def g(): 3"), ("def h", "def i(): 4\n\ndef h")]
+)
+async def test_what_was_taken_back_in_the_editor_is_not_taken_back_again(search: str, new: str, tmp_path: Path) -> None:
+    async with at_work(tmp_path) as work:
+        before = "def f(): 1\n\ndef g(): 2\n\ndef h(): 3\n"
+        buffer = work.open("a.py", before.encode())
+        await work.turn(replace("a.py", search, new))
+        work.editor.undo(buffer)
+        undone = await work.editor.command("hel.undo")
+        assert undone == {
+            "reverted": [],
+            "kept": [{"uri": buffer.uri, "reason": "The edit has been taken back already."}],
+        }
+        assert buffer.text == before
+
+
+async def test_a_turn_that_was_edited_over_does_not_keep_older_ones_out_of_reach(tmp_path: Path) -> None:
+    async with at_work(tmp_path) as work:
+        buffer, other = work.open("a.txt", b"one\n"), work.open("b.txt", b"x\n")
+        await work.turn(replace("b.txt", "x", "y"))
+        await work.turn(replace("b.txt", "y", "z"))
+        await work.turn(replace("a.txt", "one", "two words"))
+        work.editor.replace(buffer, "two", "three")
+        undone = await work.editor.command("hel.undo")
+        assert [kept["uri"] for kept in undone["kept"]] == [buffer.uri]
+        for text in ("y\n", "x\n"):
+            assert await work.editor.command("hel.undo") == {"reverted": [other.uri], "kept": []}
+            assert other.text == text
+        assert await work.editor.command("hel.undo") == undone, "with no other left it says once more why it stays"
+        work.editor.undo(buffer)
+        assert await work.editor.command("hel.undo", {"turn": 3}) == {"reverted": [buffer.uri], "kept": []}
+        assert buffer.text == "one\n"
+        with pytest.raises(Exception, match="nothing to undo"):
+            await work.editor.command("hel.undo")
+
+
+async def test_a_turn_of_which_a_part_was_kept_can_be_undone_by_its_number_later(tmp_path: Path) -> None:
+    async with at_work(tmp_path) as work:
+        buffer, other = work.open("a.txt", b"1\n"), work.open("b.txt", b"1\n")
+        await work.turn(replace("a.txt", "1", "0"))
+        await work.turn([replace("a.txt", "0", "agent wrote this"), replace("b.txt", "1", "2")])
+        work.editor.replace(buffer, "wrote", "once wrote")
+        assert (await work.editor.command("hel.undo"))["reverted"] == [other.uri]
+        work.editor.undo(buffer)
+        assert await work.editor.command("hel.undo", {"turn": 2}) == {"reverted": [buffer.uri], "kept": []}
+        assert await work.editor.command("hel.undo") == {"reverted": [buffer.uri], "kept": []}
+        assert (buffer.text, other.text) == ("1\n", "1\n")
+
+
+async def test_an_edit_whose_text_is_no_longer_kept_is_named_with_the_reason(tmp_path: Path) -> None:
+    async with at_work(tmp_path, command=FORGETFUL) as work:
+        buffer, other = work.open("a.txt", b"a\n" + b"x\n" * 2_000), work.open("b.txt", b"a\n" + b"x\n" * 2_000)
+        for name, search, new in (("a.txt", "a\n", "b\n"), ("b.txt", "a\n", "b\n"), ("b.txt", "b\n", "c\n")):
+            await work.turn(replace(name, search, new))
+        assert await work.editor.command("hel.undo") == {"reverted": [other.uri], "kept": []}
+        assert await work.editor.command("hel.undo") == {"reverted": [other.uri], "kept": []}
+        undone = await work.editor.command("hel.undo")
+        assert undone["reverted"] == []
+        [kept] = undone["kept"]
+        assert kept["uri"] == buffer.uri
+        assert "no longer kept" in kept["reason"]
+        assert (buffer.text[:2], other.text[:2]) == ("b\n", "a\n")
 
 
 async def test_the_edits_of_a_turn_go_newest_first_and_only_those(tmp_path: Path) -> None:

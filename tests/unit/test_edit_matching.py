@@ -56,8 +56,20 @@ def test_more_of_the_surroundings_makes_an_ambiguous_search_unique() -> None:
 
 def test_thousands_of_occurrences_are_told_without_listing_them() -> None:
     message = refusal("a\n" * 50_000, "a")
-    assert "at least 100 times" in message
+    assert "occurs 50000 times" in message
     assert len(message) < 300
+
+
+def test_places_that_each_cost_a_long_search_are_counted_as_far_as_that_is_cheap() -> None:
+    message = refusal("a" * 1_000_000, "a" * 1_000)
+    assert "at least 1000 times" in message
+    assert "occurs 101 times" in refusal("a" * 1_100, "a" * 1_000)
+
+
+@pytest.mark.parametrize("text", ["x\n" * 300, "x\r\n" * 300, "x\r\nx\n" * 150], ids=["lf", "crlf", "mixed"])
+def test_the_count_is_that_of_all_places_with_overlaps_and_whatever_the_line_ends(text: str) -> None:
+    assert "occurs 299 times" in refusal(text, "x\nx\n")
+    assert "lines 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, …" in refusal(text, "x\nx\n")
 
 
 @pytest.mark.parametrize(

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from hel_lsp.errors import MatchError
 from hel_lsp.messages import FileEdit
-from hel_lsp.tools.edit import replace_once, revert, rewrite
+from hel_lsp.tools.edit import arrived, replace_once, revert, rewrite
 
 PATH = Path("file.txt")
 
@@ -232,3 +232,45 @@ def test_an_undo_keeps_what_was_typed_or_is_refused(before: str, middle: str, ne
         return
     assert result.before == current
     assert result.after in expected
+
+
+# -------------------------------------------------------------------- whether it is there at all
+
+
+@pytest.mark.parametrize("newline", ["\n", "\r\n"], ids=["lf", "crlf"])
+@pytest.mark.parametrize(
+    ("search", "replace"),
+    [
+        ("return 2", "value = 2\n    return value"),
+        ("def g():\n    return 2\n\n", ""),
+        ("def h", "def i():\n    return 4\n\ndef h"),
+    ],
+)
+def test_whether_an_edit_has_arrived_is_seen_also_where_the_user_has_typed_elsewhere(
+    search: str, replace: str, newline: str
+) -> None:
+    edit = edited(search, replace)
+    for text, expected in ((edit.after, True), (BEFORE, False)):
+        for typed in (text, "# top\n" + text, text + "# end\n", text.replace("return 1", "return 10")):
+            assert arrived(edit, typed.replace("\n", newline)) is expected
+    assert arrived(edit, "another text\n") is None
+    assert arrived(edit, None) is False
+
+
+def test_a_file_that_was_to_be_created_has_arrived_when_it_is_there_with_its_text() -> None:
+    edit = rewrite(PATH, None, "a\nb\n")
+    assert arrived(edit, "a\r\nb\r\n") is True
+    assert arrived(edit, "a\n") is None
+    assert arrived(edit, None) is False
+
+
+@given(st.text("ab\n"), st.text("o\n"), st.text("n\n"), st.text("ab\n"))
+def test_what_is_there_is_never_taken_for_missing_nor_the_other_way_round(
+    head: str, old: str, new: str, tail: str
+) -> None:
+    edit = FileEdit(PATH, head + old + tail, len(head), len(head + old), new)
+    # Line ends alone are like those that were typed.
+    if old != new and all(part == "" or part.strip() for part in (old, new)):
+        for above, below in (("", ""), ("typed\n", ""), ("", "typed\n"), ("typed\n", "typed\n")):
+            assert arrived(edit, above + edit.after + below) is not False
+            assert arrived(edit, above + head + old + tail + below) is not True

@@ -28,16 +28,19 @@ async def test_what_a_command_leaves_in_the_background_does_not_hold_up_its_end(
     assert (finished.code, finished.stdout.text()) == (3, "begun")
 
 
+@pytest.mark.parametrize("cancels", [1, 3])
 @pytest.mark.parametrize("moments", range(1, 12))
 async def test_a_cancel_while_a_command_is_starting_ends_what_it_has_started_by_then(
-    tmp_path: Path, moments: int
+    tmp_path: Path, moments: int, cancels: int
 ) -> None:
     running = asyncio.create_task(run(f"echo {tmp_path} > /dev/null; sleep 1000 & sleep 1000", tmp_path))
     for _ in range(moments):
         await asyncio.sleep(0)
     # The loop is busy, as it is on a busy machine, and the command is not.
     time.sleep(0.1)  # noqa: ASYNC251
-    running.cancel()
+    for _ in range(cancels):
+        running.cancel()
+        await asyncio.sleep(0)
     async with asyncio.timeout(20):
         await asyncio.wait({running})
     assert running.cancelled()

@@ -35,7 +35,7 @@
 ---@field arguments? table<string, any>|string `toolCall`; a string when it is not a JSON object
 ---@field status? hel.CallStatus `toolCall`
 ---@field uri? string `edit`
----@field applied? boolean `edit`; nil where it is not known
+---@field applied? boolean|vim.NIL `edit`; nil or vim.NIL where it is not known
 ---@field reason? string `edit` that was not applied, or not for sure
 ---@field added? integer `edit`
 ---@field removed? integer `edit`
