@@ -8,7 +8,7 @@ READY := $(VENV)/.ready
 # Every test starts a Python or two: compiled once, whatever the environment says.
 export PYTHONDONTWRITEBYTECODE :=
 
-.PHONY: demo test check format bench e2e conformance servers lock clean
+.PHONY: demo test check format bench table e2e conformance servers lock clean
 
 demo: $(READY)
 	$(BIN)/hel-lsp demo
@@ -29,6 +29,9 @@ format: $(READY)
 
 bench: $(READY)
 	$(BIN)/python -m benchmarks
+
+table: $(READY)
+	$(BIN)/python -m tests.lsp.capability_table
 
 e2e: $(READY)
 	editors/vscode/test/run.sh
