@@ -124,7 +124,7 @@ const steps = plan();
 scenario(
   `a person and the agent write in the same buffer for ${String(length)} steps (seed ${String(seed)})`,
   {
-    replies: replies(steps),
+    replies: [{ text: "begun." }, ...replies(steps)],
     file: { name: "config.ini", text: start },
     settings: { "hel.access": "auto" },
     keybindings: [
@@ -135,6 +135,9 @@ scenario(
   },
   async (scene) => {
     await scene.editor.shows(start);
+    // The first question starts the server, and shows the transcript.
+    await scene.editor.ask("begin");
+    await scene.editor.transcript.getByText("begun.").waitFor();
     await scene.editor.typeAtEnd("");
     for (const [index, step] of steps.entries()) {
       await take(scene, step, index);
