@@ -15,7 +15,7 @@ const READ = "Control+Alt+F9";
 const NEW = "Control+Alt+F10";
 
 const seed = Number(process.env.HEL_WALK_SEED ?? 1);
-const length = Number(process.env.HEL_WALK_STEPS ?? 200);
+const length = Number(process.env.HEL_WALK_STEPS ?? 300);
 
 /** No name ends in another, so that a whole line occurs once. */
 const start = ["red=1", "green=2", "blue=🟦é", "black=4", "white=5", ""].join("\n");
