@@ -49,9 +49,10 @@ lock: $(READY)
 clean:
 	rm -rf $(VENV) .tools editors/vscode/node_modules editors/vscode/out
 
+# Cleared: what another Python left in it would mix with this one's library.
 $(READY): requirements/uv.txt requirements/dev.txt pyproject.toml
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { echo "hel-lsp needs Python 3.11 or newer: make PYTHON=python3.12 …"; exit 1; }
-	$(PYTHON) -m venv $(VENV)
+	$(PYTHON) -m venv --clear $(VENV)
 	$(BIN)/python -m pip install -q --disable-pip-version-check --require-hashes -r requirements/uv.txt
 	$(BIN)/uv pip sync -q --python $(BIN)/python --require-hashes requirements/dev.txt
 	$(BIN)/uv pip install -q --python $(BIN)/python --no-deps --no-build-isolation -e .
