@@ -22,6 +22,14 @@ Ask = Callable[[str, Sequence[str]], Awaitable[str | None]]
 Hear = Callable[[Mapping[str, Any]], None]
 
 
+class _Client(LanguageClient):
+    """Passes on what the server wrote to stderr: what a fault's message calls its log."""
+
+    async def server_exit(self, server: asyncio.subprocess.Process) -> None:
+        if server.stderr is not None:
+            sys.stderr.write((await server.stderr.read()).decode(errors="replace"))
+
+
 class DemoEditor:
     """Runs the real server as a child process. `ask` answers questions, `hear` gets every `hel/event`."""
 
@@ -32,7 +40,7 @@ class DemoEditor:
         self._ask = ask
         self._answer: asyncio.Future[str | None] | None = None
         self._hear = hear
-        self._client = LanguageClient("hel-lsp-demo", hel_lsp.__version__)
+        self._client = _Client("hel-lsp-demo", hel_lsp.__version__)
         # pygls notes things on a handler, which a bound method does not take.
         self._client.feature(types.WORKSPACE_APPLY_EDIT)(partial(self._apply_edit))
         self._client.feature(types.WINDOW_SHOW_MESSAGE_REQUEST)(partial(self._question))

@@ -32,6 +32,14 @@ def test_without_a_terminal_it_plays_the_whole_task_and_says_that_it_answers_by_
     assert not Path(workspace[1]).exists(), "nothing is left behind"
 
 
+def test_what_the_server_logs_is_seen():
+    environment = os.environ | {"HEL_LOG": "debug"}
+    ran = subprocess.run(
+        COMMAND, capture_output=True, text=True, stdin=subprocess.DEVNULL, timeout=100, check=True, env=environment
+    )
+    assert "httpx" in ran.stderr, "which the server alone has"
+
+
 def test_in_a_terminal_it_asks_and_a_rejected_edit_is_not_made():
     person, terminal = pty.openpty()
     process = subprocess.Popen(COMMAND, stdin=terminal, stdout=terminal, stderr=terminal)
